@@ -1,0 +1,52 @@
+# Two commands are all you need: `make demo` and `make test`. Both set up .venv on first use.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(shell command -v uv 2>/dev/null)
+# Compute with one BLAS thread everywhere: results are the same bit for bit, and draws are what
+# runs in parallel.
+export OPENBLAS_NUM_THREADS := 1
+
+ifdef UV
+CREATE = uv venv --quiet --python $(PYTHON) $(VENV)
+INSTALL = uv pip install --quiet --python $(BIN)/python
+else
+CREATE = $(PYTHON) -m venv $(VENV)
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+endif
+
+.PHONY: demo test bench lint types layers clean
+
+demo: $(VENV)/.installed
+	$(BIN)/python -m tvdbayes.experiments.figure_1
+
+test: lint types layers
+	$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed-test
+	$(BIN)/mypy
+
+layers: $(VENV)/.installed-test
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks
+
+$(BIN)/python:
+	$(CREATE)
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(INSTALL) -e .
+	touch $@
+
+$(VENV)/.installed-test: pyproject.toml | $(BIN)/python
+	$(INSTALL) -e '.[test]'
+	touch $@ $(VENV)/.installed
+
+clean:
+	rm -rf $(VENV) demo

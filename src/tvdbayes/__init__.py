@@ -1,0 +1,59 @@
+"""Robust Bayesian inference for discrete outcomes: a posterior draw is the model closest to a
+reweighted table.
+
+Start with `fit`; `posterior_bootstrap` is the core on arrays.
+"""
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "fit": "frontends",
+    "Fit": "frontends",
+    "posterior_bootstrap": "bootstrap",
+    "Posterior": "posterior",
+    "Summary": "posterior",
+    "Cells": "cells",
+    "Model": "model",
+    "Linear": "predictors",
+    "Prior": "weights",
+    "TVD": "divergences",
+    "KLD": "divergences",
+    "Hellinger": "divergences",
+    "DensityPower": "divergences",
+    "Poisson": "families",
+    "Bernoulli": "families",
+    "Binomial": "families",
+    "Logit": "families",
+    "Probit": "families",
+    "Cloglog": "families",
+    "Distinct": "partitions",
+    "Singletons": "partitions",
+    "Status": "solvers",
+    "TVDBayesError": "_errors",
+    "TVDBayesWarning": "_errors",
+    "DataError": "_errors",
+    "FamilyError": "_errors",
+    "FormulaError": "_errors",
+    "MemoryBudgetError": "_errors",
+    "SettingsError": "_errors",
+    "ConvergenceWarning": "_errors",
+    "SeparationWarning": "_errors",
+    "SmallGroupsWarning": "_errors",
+}
+"""Where each public name lives. Rooms are imported on first use, so that the import is light."""
+
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604 (the keys are strings)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'tvdbayes' has no attribute {name!r}")
+    value = getattr(import_module(f"tvdbayes.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,68 @@
+"""What can go wrong, one class per stage; every error of ours is a `TVDBayesError`.
+
+A message says what was wrong, what was got and what to do, in the user's own words.
+"""
+
+from tvdbayes._typing import BoolArray
+
+__all__ = [
+    "ConvergenceWarning",
+    "DataError",
+    "FamilyError",
+    "FormulaError",
+    "MemoryBudgetError",
+    "SeparationWarning",
+    "SettingsError",
+    "SmallGroupsWarning",
+    "TVDBayesError",
+    "TVDBayesWarning",
+    "listing",
+]
+
+
+class TVDBayesError(ValueError):
+    """The root of every error that this package raises on purpose."""
+
+
+class DataError(TVDBayesError):
+    """Rows, weights or shapes that cannot be used."""
+
+
+class FamilyError(TVDBayesError):
+    """Outcomes that a family cannot produce, or a family that does not exist."""
+
+
+class FormulaError(TVDBayesError):
+    """A formula that cannot be read, or that asks for more than columns and known functions."""
+
+
+class SettingsError(TVDBayesError):
+    """An option outside its range."""
+
+
+class MemoryBudgetError(TVDBayesError):
+    """Work that would need more memory than it was given."""
+
+
+class TVDBayesWarning(UserWarning):
+    """The root of every warning of this package."""
+
+
+class ConvergenceWarning(TVDBayesWarning):
+    """Some draws did not reach the requested accuracy; `status` says which."""
+
+
+class SeparationWarning(TVDBayesWarning):
+    """Some draws have their optimum at infinity; the search was bounded."""
+
+
+class SmallGroupsWarning(TVDBayesWarning):
+    """Too few rows share a covariate value for the answer to be free of bias."""
+
+
+def listing(wrong: BoolArray, values: object, unit: str) -> str:
+    """Say how many are wrong and name the first: ``3 of 400 are not (first: -1.0 in row 17)``."""
+    first = int(wrong.argmax())
+    value = values[first]  # type: ignore[index]
+    verb = "is" if int(wrong.sum()) == 1 else "are"
+    return f"{int(wrong.sum())} of {wrong.size} {verb} not (first: {value} in {unit} {first})"

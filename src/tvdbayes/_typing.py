@@ -1,0 +1,21 @@
+"""Array aliases, and the letters that shapes are written in.
+
+Everywhere in the core the *last* axis runs over posterior draws, so that a pass over
+the table streams through memory and every draw of a block takes part in it.
+
+    B  draws in a block              m    cells, the distinct (x, y)
+    d  parameters                    n_x  distinct covariate rows
+    k  predictors of a family        p    columns of x
+    K  candidates in a pool          U    units, the (group, outcome) that are compared
+"""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Array", "ArrayLike", "BoolArray", "IntArray"]
+
+Array: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.intp]
+BoolArray: TypeAlias = NDArray[np.bool_]

@@ -1,0 +1,201 @@
+"""The posterior bootstrap: Algorithm 1 of the paper, for blocks of draws.
+
+Reweight the table at random; find the closest model; repeat.
+"""
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from tvdbayes._errors import (
+    ConvergenceWarning,
+    MemoryBudgetError,
+    SeparationWarning,
+    SettingsError,
+)
+from tvdbayes.bootstrap._plan import AUTO_RIDGE, Plan, Solved, prepare, solve_block
+from tvdbayes.cells import Cells
+from tvdbayes.divergences import TVD, AbstractDivergence
+from tvdbayes.execution import executor_for
+from tvdbayes.model import Model
+from tvdbayes.objective import Layout
+from tvdbayes.partitions import AbstractPartition, Distinct
+from tvdbayes.posterior import Posterior
+from tvdbayes.solvers import Status
+from tvdbayes.weights import Prior, block_size
+
+__all__ = ["AUTO_RIDGE", "posterior_bootstrap"]
+
+_ARRAYS = 24
+"""Arrays of cells x draws that a solve keeps alive at its peak, measured and rounded up."""
+
+
+def posterior_bootstrap(
+    model: Model,
+    cells: Cells,
+    *,
+    divergence: AbstractDivergence | None = None,
+    partition: AbstractPartition | None = None,
+    n_draws: int = 1000,
+    seed: int = 0,
+    prior: Prior | None = None,
+    ridge: float | Literal["auto"] = "auto",
+    n_jobs: int = 1,
+    memory_budget: int = 1 << 30,
+    progress: Callable[[int, int], None] | None = None,
+) -> Posterior:
+    """Draw from the posterior of the model closest to the data.
+
+    Parameters
+    ----------
+    model : Model
+        Family and predictor.
+    cells : Cells
+        The data.
+    divergence : AbstractDivergence, optional
+        What "closest" means; the total variation distance unless given.
+    partition : AbstractPartition, optional
+        Which rows are compared together; those with equal x unless given.
+    n_draws : int
+        Number of posterior draws; 0 gives the point fit alone.
+    seed : int
+        At least 0. The same seed gives the same draws bit for bit, and the first of them are the
+        same for every `n_draws`.
+    prior : Prior, optional
+        Dirichlet-process prior; none is the limit of a weightless one.
+    ridge : float or "auto"
+        Penalty on squared standardised slopes, beside a TVD in [0, 1]. "auto" is 0 unless an
+        optimum at infinity is met, then `AUTO_RIDGE`, with a warning.
+    n_jobs : int
+        Processes to use; -1 is one for each core.
+    memory_budget : int
+        Bytes that the blocks in work may take together.
+    progress : callable, optional
+        Called with the draws done and the draws in all.
+
+    Returns
+    -------
+    Posterior
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> y = np.random.default_rng(0).poisson(3, 200)
+    >>> cells = tb.Cells.from_rows(np.ones((200, 1)), y)
+    >>> fit = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=100)
+    >>> fit.draws.shape
+    (100, 1)
+    """
+    _check_settings(n_draws, seed, ridge, n_jobs)
+    model.check(cells)
+    table, drawn_prior = (cells, None) if prior is None else prior.absorb(cells)
+    size = block_size(table.n_cells)
+    executor = executor_for(_affordable(n_jobs, table.n_cells * size, memory_budget))
+    plan, unweighted = prepare(
+        Layout(model, table, partition or Distinct(), cells),
+        divergence or TVD(),
+        ridge=ridge,
+        prior=drawn_prior,
+        seed=seed,
+        size=size,
+    )
+    blocks = []
+    for block in executor.map(partial(solve_block, plan), -(-n_draws // size)):
+        blocks.append(block)
+        if progress is not None:
+            progress(min(len(blocks) * size, n_draws), n_draws)
+    posterior = _assemble(plan, cells, unweighted, blocks, n_draws)
+    _warn(plan, posterior)
+    return posterior
+
+
+def _check_settings(n_draws: int, seed: int, ridge: float | str, n_jobs: int) -> None:
+    if not (isinstance(n_draws, int | np.integer) and n_draws >= 0):
+        raise SettingsError(f"n_draws must be a whole number of at least 0; got {n_draws!r}.")
+    if not (isinstance(seed, int | np.integer) and seed >= 0):
+        raise SettingsError(f"seed must be a whole number of at least 0; got {seed!r}.")
+    if ridge != "auto" and not (isinstance(ridge, int | float) and 0 <= ridge < np.inf):
+        raise SettingsError(f'ridge must be "auto" or a number of at least 0; got {ridge!r}.')
+    if not (isinstance(n_jobs, int | np.integer) and (n_jobs == -1 or n_jobs >= 1)):
+        raise SettingsError(f"n_jobs must be at least 1, or -1 for all cores; got {n_jobs!r}.")
+
+
+def _affordable(n_jobs: int, elements: int, budget: int) -> int:
+    """How many blocks of this many cells x draws may be in work at once."""
+    need = 8 * elements * _ARRAYS
+    if need > budget:
+        raise MemoryBudgetError(
+            f"One block of draws needs about {need / 2**20:,.0f} MiB, above the budget of "
+            f"{budget / 2**20:,.0f} MiB. Raise memory_budget, or coarsen the covariates so that "
+            "more rows share a cell."
+        )
+    if n_jobs == -1:
+        from joblib import cpu_count
+
+        n_jobs = cpu_count()
+    return max(1, min(n_jobs, budget // need))
+
+
+def _assemble(
+    plan: Plan, cells: Cells, unweighted: Solved, blocks: list[Solved], n_draws: int
+) -> Posterior:
+    layout, d = plan.robust.layout, unweighted.robust.theta.shape[0]
+
+    def join(arrays: list[np.ndarray], *empty: int) -> np.ndarray:
+        return np.concatenate(arrays, axis=-1)[..., :n_draws] if arrays else np.zeros((*empty, 0))
+
+    robust, twin = [b.robust for b in blocks], [b.twin for b in blocks]
+    return Posterior(
+        model=layout.model,
+        cells=cells,
+        divergence=plan.robust.divergence,
+        partition=layout.partition,
+        param_names=layout.model.param_names(cells),
+        minimiser=unweighted.robust.theta[:, 0],
+        minimiser_distance=float(unweighted.distance[0]),
+        kld_minimiser=unweighted.twin.theta[:, 0],
+        draws=join([s.theta for s in robust], d).T,
+        distance=join([b.distance for b in blocks]),
+        status=join([s.status for s in robust]).astype(int),
+        n_iter=join([s.n_iter for s in robust]).astype(int),
+        decrement=join([s.decrement for s in robust]),
+        residual=join([s.residual for s in robust]),
+        kld_draws=join([s.theta for s in twin], d).T,
+        kld_distance=join([b.twin_distance for b in blocks]),
+        kld_status=join([s.status for s in twin]).astype(int),
+        ridge=plan.robust.ridge,
+        seed=plan.seed,
+    )
+
+
+def _warn(plan: Plan, posterior: Posterior) -> None:
+    """Say once, with counts, what the statuses say draw by draw."""
+    n = posterior.status.size
+    if plan.away and plan.robust.ridge == AUTO_RIDGE:
+        warnings.warn(
+            "Some coefficients have their optimum at infinity (the covariates separate the "
+            f"outcomes, or a rate is 0). A ridge of {AUTO_RIDGE} on the standardised slopes keeps "
+            "them finite; intercepts are not penalised. Pass ridge= to choose another.",
+            SeparationWarning,
+            stacklevel=3,
+        )
+    for label, status in (("", posterior.status), ("ordinary (KLD) ", posterior.kld_status)):
+        gone = int((status == Status.SEPARATED).sum())
+        if gone:
+            warnings.warn(
+                f"{gone} of {n} {label}draws have their optimum at infinity: "
+                f"{Status.SEPARATED.sentence} Look for a level or a rate with a single outcome.",
+                SeparationWarning,
+                stacklevel=3,
+            )
+        unsure = int(np.isin(status, [Status.STALLED, Status.OUT_OF_STEPS]).sum())
+        if unsure > 0.01 * n:
+            warnings.warn(
+                f"{unsure} of {n} {label}draws ended without a certified minimum; `status` says "
+                "which. They are kept.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )

@@ -1,0 +1,168 @@
+"""What every block of draws needs, worked out once on the unweighted table."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from tvdbayes._typing import Array
+from tvdbayes.bootstrap._starts import elemental, least_squares, scan
+from tvdbayes.divergences import KLD, AbstractDivergence
+from tvdbayes.objective import Layout, Objective
+from tvdbayes.solvers import (
+    Solution,
+    Status,
+    find_modes,
+    newton,
+    scalar,
+    solve_from_pool,
+    spread_out,
+)
+from tvdbayes.weights import Prior, Stream, reweight
+
+__all__ = ["AUTO_RIDGE", "Plan", "Solved", "prepare", "solve_block"]
+
+AUTO_RIDGE = 1e-4
+"""Ridge (standardised slopes) that keeps coefficients finite when their optimum is at infinity."""
+
+_PILOT = 64
+_POOL = 32
+_ELEMENTAL = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The objectives of a fit and the pool that its draws start from.
+
+    Parameters
+    ----------
+    robust, twin : Objective
+        The objective asked for, and weighted maximum likelihood.
+    ordinary : (d,)
+        Maximum likelihood on the unweighted table: where the twin starts.
+    pool : (d, K)
+        Candidates that every draw picks its starts from.
+    prior : Prior or None
+        A prior whose atoms must be drawn.
+    seed, size : int
+        Seed, and draws in a block.
+    away : bool
+        Whether the unpenalised optimum of the unweighted table is at infinity.
+    """
+
+    robust: Objective
+    twin: Objective
+    ordinary: Array
+    pool: Array
+    prior: Prior | None
+    seed: int
+    size: int
+    away: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """Solutions for some tables, parameters in the user's coordinates, and their distances."""
+
+    robust: Solution
+    distance: Array
+    twin: Solution
+    twin_distance: Array
+
+
+def prepare(
+    layout: Layout,
+    divergence: AbstractDivergence,
+    *,
+    ridge: float | Literal["auto"],
+    prior: Prior | None,
+    seed: int,
+    size: int,
+) -> tuple[Plan, Solved]:
+    """Solve the unweighted table from many starts, and collect the starts of the draws."""
+    p = layout.cells.p[:, None]
+    guess = least_squares(layout)
+    ordinary = newton(Objective(layout, KLD()).on(p), guess[:, None])
+    twin = Objective(layout, KLD(), reference=ordinary.theta[:, 0])
+
+    robust = Objective(layout, divergence, 0.0 if ridge == "auto" else ridge)
+    starts = np.column_stack([ordinary.theta, guess])
+    modes = _modes(robust, starts, seed)
+    away = bool(robust.runs_away(robust.on(p), modes.theta[:, :1])[0])
+    if away and ridge == "auto":
+        robust = replace(robust, ridge=AUTO_RIDGE)
+        modes = _modes(robust, starts, seed)
+    robust = replace(robust, reference=modes.theta[:, 0])
+    plan = Plan(
+        robust,
+        twin,
+        ordinary.theta[:, 0],
+        _pool(robust, modes.theta, seed),
+        prior,
+        seed,
+        size,
+        away,
+    )
+    return plan, _solved(robust, twin, p, modes.take(np.array([0])), ordinary)
+
+
+def _modes(robust: Objective, starts: Array, seed: int) -> Solution:
+    """Minima of the unweighted table, best first."""
+    layout, problem = robust.layout, robust.on(robust.layout.cells.p[:, None])
+    if _searched_exactly(robust):
+        return scalar(problem, scan(layout, starts[0]))  # type: ignore[arg-type]
+    rng = Stream.generator(seed, Stream.STARTS)
+    random = elemental(layout, starts[:, -1], rng, _ELEMENTAL)
+    return find_modes(problem, np.column_stack([starts, random]))
+
+
+def _pool(robust: Objective, modes: Array, seed: int) -> Array:
+    """Candidates for every draw: the modes and what a pilot of draws makes of them, or a scan."""
+    if _searched_exactly(robust):
+        return scan(robust.layout, modes[0])[None]
+    pilot = reweight(robust.layout.cells, Stream.generator(seed, Stream.PILOT), _PILOT)
+    solved = solve_from_pool(robust.on(pilot.p), modes)
+    return np.column_stack([modes, spread_out(solved.theta, _POOL)])
+
+
+def _searched_exactly(objective: Objective) -> bool:
+    """Whether one parameter and known kinks allow an exact search."""
+    return objective.layout.bound.n_params == 1 and objective.divergence.kinked
+
+
+def solve_block(plan: Plan, block: int) -> Solved:
+    """Draw the tables of a block and solve them."""
+    rng = Stream.generator(plan.seed, Stream.DRAWS, block)
+    cells = plan.robust.layout.cells
+    drawn = reweight(cells, rng, plan.size, plan.prior)
+    if drawn.cells is cells:
+        return _solve(plan, plan.robust, plan.twin, drawn.p)
+    robust = plan.robust.rebind(drawn.cells)
+    return _solve(plan, robust, replace(plan.twin, layout=robust.layout), drawn.p)
+
+
+def _solve(plan: Plan, robust: Objective, twin: Objective, p: Array) -> Solved:
+    """Solve reweighted tables p (m, B) for both objectives."""
+    ordinary = newton(twin.on(p), np.repeat(plan.ordinary[:, None], p.shape[1], axis=1))
+    if robust.divergence == twin.divergence and robust.ridge == 0:
+        return _solved(robust, twin, p, ordinary, ordinary)
+    if _searched_exactly(robust):
+        found = scalar(robust.on(p), plan.pool[0])  # type: ignore[arg-type]
+    else:
+        found = solve_from_pool(robust.on(p), plan.pool)
+    return _solved(robust, twin, p, found, ordinary)
+
+
+def _solved(
+    robust: Objective, twin: Objective, p: Array, found: Solution, ordinary: Solution
+) -> Solved:
+    """Mark optima at infinity, measure distances, and return to the user's coordinates."""
+
+    def record(objective: Objective, solution: Solution) -> tuple[Solution, Array]:
+        problem = objective.on(p)
+        away = objective.runs_away(problem, solution.theta)
+        theta = objective.layout.bound.to_user(solution.theta)
+        status = np.where(away, int(Status.SEPARATED), solution.status)
+        return replace(solution, theta=theta, status=status), problem.distance(solution.theta)
+
+    return Solved(*record(robust, found), *record(twin, ordinary))

@@ -1,0 +1,60 @@
+"""Start values from the data: a least-squares guess, elemental fits, and a scan for one parameter.
+
+An *elemental* fit passes through a few randomly chosen cells only: when these are clean, so is the
+fit, however contaminated the rest may be.
+"""
+
+import numpy as np
+
+from tvdbayes._typing import Array
+from tvdbayes.objective import Layout
+
+__all__ = ["elemental", "least_squares", "scan"]
+
+
+def least_squares(layout: Layout) -> Array:
+    """Weighted least squares on the predictors that each cell alone would ask for, (d,)."""
+    root = np.sqrt(layout.cells.p)[:, None]
+    return np.concatenate(
+        [
+            np.linalg.lstsq(root * z, root[:, 0] * eta, rcond=None)[0]
+            for z, eta in zip(_designs(layout), _saturated(layout), strict=True)
+        ]
+    )
+
+
+def elemental(layout: Layout, guess: Array, rng: np.random.Generator, n: int) -> Array:
+    """Fits of the first predictor through random cells, (d, n); other predictors as in `guess`."""
+    design, eta = _designs(layout)[0], _saturated(layout)[0]
+    first = layout.bound.slices[0]
+    d = design.shape[1]
+    # The d cells with the largest keys are a draw without replacement, weighted by mass.
+    keys = np.log(layout.cells.p) + rng.gumbel(size=(n, eta.size))
+    chosen = np.argpartition(-keys, min(d, eta.size) - 1, axis=1)[:, :d]
+    starts = np.repeat(guess[:, None], n, axis=1)
+    starts[first] = (np.linalg.pinv(design[chosen]) @ eta[chosen][..., None])[..., 0].T
+    return starts
+
+
+def scan(layout: Layout, extra: Array, most: int = 128) -> Array:
+    """Sorted candidates (K,) for one parameter: the modes of the cells, between and beyond."""
+    design, eta = _designs(layout)[0][:, 0], _saturated(layout)[0]
+    modes = np.unique(eta[design != 0] / design[design != 0])
+    if modes.size > most:
+        modes = np.quantile(modes, np.linspace(0, 1, most))
+    low, high = modes[0], modes[-1]
+    beyond = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
+    grid = np.linspace(low - 1, high + 1, most // 2)
+    between = (modes[1:] + modes[:-1]) / 2
+    return np.unique(np.concatenate([modes, between, grid, low - beyond, high + beyond, extra]))
+
+
+def _designs(layout: Layout) -> list[Array]:
+    return [z[layout.cells.x_index] for z in layout.bound.designs]
+
+
+def _saturated(layout: Layout) -> Array:
+    """The predictors (k, m) that would make each cell's outcome the likeliest, offset removed."""
+    eta = layout.family.saturated(layout.y, layout.trials)[..., 0].copy()
+    eta[0] -= layout.bound.offset[layout.cells.x_index]
+    return eta

@@ -1,0 +1,62 @@
+"""Run blocks of draws: here, or on several processes.
+
+Every block is computed with one BLAS thread and in the same shapes wherever it runs, so the results
+are the same bit for bit.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+__all__ = ["AbstractExecutor", "Joblib", "Serial", "executor_for"]
+
+Result = TypeVar("Result")
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _alone(work: Callable[[int], Result], block: int) -> Result:
+    with _threads().limit(limits=1, user_api="blas"):
+        return work(block)
+
+
+class AbstractExecutor(ABC):
+    """A way to run independent blocks."""
+
+    @abstractmethod
+    def map(self, work: Callable[[int], Result], n_blocks: int) -> Iterator[Result]:
+        """Yield ``work(0), work(1), ...`` in this order, as they become ready."""
+
+
+@dataclass(frozen=True)
+class Serial(AbstractExecutor):
+    """One block after the other, in this process."""
+
+    def map(self, work: Callable[[int], Result], n_blocks: int) -> Iterator[Result]:
+        for block in range(n_blocks):
+            yield _alone(work, block)
+
+
+@dataclass(frozen=True)
+class Joblib(AbstractExecutor):
+    """Several blocks at once through joblib, whose back ends include loky, Dask and Ray."""
+
+    n_jobs: int
+
+    def map(self, work: Callable[[int], Result], n_blocks: int) -> Iterator[Result]:
+        from joblib import Parallel, delayed
+
+        tasks = (delayed(_alone)(work, block) for block in range(n_blocks))
+        yield from Parallel(self.n_jobs, return_as="generator")(tasks)
+
+
+def executor_for(n_jobs: int) -> AbstractExecutor:
+    """The executor for this many jobs."""
+    return Serial() if n_jobs == 1 else Joblib(n_jobs)

@@ -1,0 +1,111 @@
+"""The contract of a family: the law of y given its linear predictors.
+
+Conventions
+-----------
+A family has k predictors (rate; later dispersion, inflation, ...), named in `predictors`.
+``y`` and ``trials`` broadcast against one predictor, ``eta`` has shape (k, ...): axis 0 runs
+over predictors. Values have the shape of one predictor, first derivatives (k, ...), second
+derivatives (k, k, ...). Everything is elementwise, so the same formula serves cells x draws,
+new rows, and a grid.
+"""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+from tvdbayes._errors import FamilyError, listing
+from tvdbayes._typing import Array, BoolArray
+
+__all__ = ["AbstractFamily", "Jet"]
+
+Jet = tuple[Array, Array, Array]
+"""A value with its first and second derivatives in eta: (...), (k, ...), (k, k, ...)."""
+
+
+class AbstractFamily(ABC):
+    """The law of a discrete outcome given its linear predictors."""
+
+    name: ClassVar[str]
+    predictors: ClassVar[tuple[str, ...]] = ("",)
+    needs: ClassVar[str]
+    """The outcomes it takes, in words: "whole outcomes of at least 0"."""
+    needs_trials: ClassVar[bool] = False
+
+    @abstractmethod
+    def log_pmf(self, y: Array, eta: Array, trials: Array) -> Array:
+        """Logarithm of the probability of y."""
+
+    @abstractmethod
+    def score(self, y: Array, eta: Array, trials: Array) -> Array:
+        """First derivative of `log_pmf` in eta, (k, ...)."""
+
+    @abstractmethod
+    def curvature(self, y: Array, eta: Array, trials: Array) -> Array:
+        """Second derivative of `log_pmf` in eta, (k, k, ...)."""
+
+    @abstractmethod
+    def mean(self, eta: Array, trials: Array) -> Array:
+        """Expected outcome."""
+
+    @abstractmethod
+    def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
+        """One outcome for each entry of a predictor."""
+
+    @abstractmethod
+    def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
+        """Outcomes y (S, ...) and weights (S, ...) with ``sum(weights * pmf(y) ** power)`` equal to
+        the sum over the whole support to a relative 1e-12, for any power of at least 1.
+        """
+
+    @abstractmethod
+    def saturated(self, y: Array, trials: Array) -> Array:
+        """Predictors under which y is (nearly) the likeliest outcome, (k, ...): start values."""
+
+    @abstractmethod
+    def possible(self, y: Array, trials: Array) -> BoolArray:
+        """Whether the outcome lies in the support."""
+
+    @abstractmethod
+    def degenerate(self, eta: Array, trials: Array) -> BoolArray:
+        """Whether all but 1e-6 of the mass sits on one outcome at the edge of the support."""
+
+    def pmf(self, y: Array, eta: Array, trials: Array) -> Array:
+        """Probability of y."""
+        return np.exp(self.log_pmf(y, eta, trials))
+
+    def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
+        """`log_pmf`, `score` and `curvature` together; families that can share work override it."""
+        return (
+            self.log_pmf(y, eta, trials),
+            self.score(y, eta, trials),
+            self.curvature(y, eta, trials),
+        )
+
+    def jet(self, y: Array, eta: Array, trials: Array) -> Jet:
+        """`pmf` with its first and second derivatives in eta."""
+        log_pmf, score, curvature = self.log_jet(y, eta, trials)
+        pmf = np.exp(log_pmf)
+        first = pmf * score
+        return pmf, first, first[:, None] * score + pmf * curvature
+
+    def power_sum(self, eta: Array, power: float, trials: Array) -> Jet:
+        """Sum of ``pmf ** power`` over the support, with derivatives; density power needs it."""
+        y, weights = self.nodes(eta, trials, power)
+        log_pmf, score, curvature = self.log_jet(y, eta[:, None], trials)
+        mass = weights * np.exp(power * log_pmf)
+        second = power * (power * score[:, None] * score + curvature)
+        return (
+            mass.sum(0),
+            power * (mass * score).sum(1),
+            (mass * second).sum(2),
+        )
+
+    def check_outcomes(self, y: Array, trials: Array, unit: str = "row") -> None:
+        """Raise unless every outcome lies in the support."""
+        wrong = ~self.possible(y, trials)
+        if wrong.any():
+            raise FamilyError(
+                f"{type(self).__name__} needs {self.needs}; {listing(wrong, y, unit)}. "
+                "Check the outcome column or choose another family."
+            )

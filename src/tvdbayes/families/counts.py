@@ -1,0 +1,73 @@
+"""Counts without a largest value."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tvdbayes._array import gammaln
+from tvdbayes._typing import Array, BoolArray
+from tvdbayes.families._base import AbstractFamily, Jet
+
+__all__ = ["Poisson"]
+
+# exp of more than this overflows once squared; no count of a data set comes near.
+_LARGE = 300.0
+
+
+@dataclass(frozen=True)
+class Poisson(AbstractFamily):
+    """Counts with rate exp(eta).
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> tb.Poisson().pmf(np.array([0.0]), np.zeros((1, 1)), np.ones(1)).round(6)
+    array([0.367879])
+    """
+
+    name: ClassVar[str] = "poisson"
+    needs: ClassVar[str] = "whole outcomes of at least 0"
+
+    def log_pmf(self, y: Array, eta: Array, trials: Array) -> Array:
+        return self.log_jet(y, eta, trials)[0]
+
+    def score(self, y: Array, eta: Array, trials: Array) -> Array:
+        return (y - self.mean(eta, trials))[None]
+
+    def curvature(self, y: Array, eta: Array, trials: Array) -> Array:
+        # The shape is that of y against eta, so that a node axis on y alone is kept.
+        return -(self.mean(eta, trials) + 0 * y)[None, None]
+
+    def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
+        rate = self.mean(eta, trials)
+        score = y - rate
+        return y * eta[0] - rate - gammaln(y + 1), score[None], (score - y)[None, None]
+
+    def mean(self, eta: Array, trials: Array) -> Array:
+        rate: Array = np.exp(np.minimum(eta[0], _LARGE))
+        return rate
+
+    def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
+        return rng.poisson(self.mean(eta, trials)).astype(float)
+
+    def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
+        # pmf ** power is a bump of this width. Where it is wide, a sum over every step-th outcome
+        # times the step is the whole sum to all digits (the trapezoid rule on a smooth bump).
+        rate = self.mean(eta, trials)
+        step = np.maximum(1.0, np.floor(np.sqrt(rate / power) / 4))
+        side = 48
+        offsets = np.arange(-side, side + 1.0).reshape((-1,) + (1,) * rate.ndim)
+        y = np.floor(rate) + step * offsets
+        inside = y >= 0
+        return np.where(inside, y, 0.0), step * inside
+
+    def saturated(self, y: Array, trials: Array) -> Array:
+        return np.log(np.maximum(y, 0.25))[None]
+
+    def possible(self, y: Array, trials: Array) -> BoolArray:
+        return (y >= 0) & (y == np.round(y))
+
+    def degenerate(self, eta: Array, trials: Array) -> BoolArray:
+        nothing: BoolArray = self.mean(eta, trials) < 1e-6
+        return nothing

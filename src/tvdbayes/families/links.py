@@ -1,0 +1,118 @@
+"""Links of a probability: the success probability as a function of the linear predictor."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import ndtri
+
+from tvdbayes._array import log_ndtr, ndtr
+from tvdbayes._typing import Array, BoolArray
+
+__all__ = ["AbstractLink", "Cloglog", "Logit", "Probit"]
+
+# Beyond this exp overflows; every law here is degenerate long before.
+_LARGE = 700.0
+_HALF_LOG_2PI = 0.9189385332046727
+
+Tail = tuple[Array, Array, Array]
+"""A function of eta with its first and second derivative."""
+
+
+class AbstractLink(ABC):
+    """Success probability as a function of eta, in forms that lose no digits in either tail."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def log_tails(self, eta: Array) -> tuple[Tail, Tail]:
+        """Logarithms of the probabilities of success and failure, with derivatives."""
+
+    @abstractmethod
+    def tail(self, success: BoolArray, eta: Array) -> Tail:
+        """Probability of success where `success`, of failure elsewhere, with derivatives."""
+
+    @abstractmethod
+    def link(self, prob: Array) -> Array:
+        """The predictor of a probability strictly between 0 and 1."""
+
+
+@dataclass(frozen=True)
+class Logit(AbstractLink):
+    """prob = 1 / (1 + exp(-eta))."""
+
+    name: ClassVar[str] = "logit"
+
+    def log_tails(self, eta: Array) -> tuple[Tail, Tail]:
+        small = np.exp(-np.abs(eta))
+        log1p, total = np.log1p(small), 1 + small
+        positive = eta > 0
+        prob, rest = np.where(positive, 1, small) / total, np.where(positive, small, 1) / total
+        second = -prob * rest
+        log_prob = np.minimum(eta, 0) - log1p
+        return (log_prob, rest, second), (log_prob - eta, -prob, second)
+
+    def tail(self, success: BoolArray, eta: Array) -> Tail:
+        sign = np.where(success, 1.0, -1.0)
+        odds = np.exp(np.minimum(-sign * eta, _LARGE))
+        prob = 1 / (1 + odds)
+        # odds * prob is 1 - prob without cancellation.
+        rest = odds * prob
+        first = prob * rest
+        return prob, sign * first, first * (rest - prob)
+
+    def link(self, prob: Array) -> Array:
+        return np.log(prob) - np.log1p(-prob)
+
+
+@dataclass(frozen=True)
+class Probit(AbstractLink):
+    """prob = standard normal cdf of eta."""
+
+    name: ClassVar[str] = "probit"
+
+    def log_tails(self, eta: Array) -> tuple[Tail, Tail]:
+        def upper(z: Array) -> Tail:
+            log_prob = log_ndtr(z)
+            ratio = np.exp(-z * z / 2 - _HALF_LOG_2PI - log_prob)
+            return log_prob, ratio, -ratio * (z + ratio)
+
+        success, (log_rest, first, second) = upper(eta), upper(-eta)
+        return success, (log_rest, -first, second)
+
+    def tail(self, success: BoolArray, eta: Array) -> Tail:
+        sign = np.where(success, 1.0, -1.0)
+        z = sign * eta
+        density = np.exp(-z * z / 2 - _HALF_LOG_2PI)
+        return ndtr(z), sign * density, -z * density
+
+    def link(self, prob: Array) -> Array:
+        values: Array = ndtri(prob)
+        return values
+
+
+@dataclass(frozen=True)
+class Cloglog(AbstractLink):
+    """prob = 1 - exp(-exp(eta))."""
+
+    name: ClassVar[str] = "cloglog"
+
+    def log_tails(self, eta: Array) -> tuple[Tail, Tail]:
+        hazard = np.exp(np.minimum(eta, _LARGE))
+        with np.errstate(over="ignore", divide="ignore"):
+            # For hazards below 1e-300 the ratio hazard / expm1(hazard) is 1.
+            slope = np.where(hazard > 0, hazard / np.maximum(np.expm1(hazard), 1e-300), 1.0)
+            log_prob = np.where(hazard > 1e-300, np.log(-np.expm1(-hazard)), eta)
+        return (log_prob, slope, slope * (1 - hazard - slope)), (-hazard, -hazard, -hazard)
+
+    def tail(self, success: BoolArray, eta: Array) -> Tail:
+        hazard = np.exp(np.minimum(eta, _LARGE))
+        rest = np.exp(-hazard)
+        first = hazard * rest
+        second = first * (1 - hazard)
+        sign = np.where(success, 1.0, -1.0)
+        return np.where(success, -np.expm1(-hazard), rest), sign * first, sign * second
+
+    def link(self, prob: Array) -> Array:
+        return np.log(-np.log1p(-prob))

@@ -1,0 +1,74 @@
+"""What `fit` returns: the posterior, and how the data were encoded."""
+
+from dataclasses import dataclass
+
+from formulaic import ModelSpec
+
+from tvdbayes._typing import Array, IntArray
+from tvdbayes.posterior import Posterior, Summary
+
+__all__ = ["Fit"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fit:
+    """A fitted model: estimates and draws, robust beside ordinary.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        The record of the fit.
+    formula : str
+        As given.
+    encoding : formulaic.ModelSpec
+        How columns became covariates; replayed on new data.
+    cell_of_row : (n,)
+        The cell of each input row, -1 for rows of weight zero.
+    """
+
+    posterior: Posterior
+    formula: str
+    encoding: ModelSpec
+    cell_of_row: IntArray
+
+    @property
+    def param_names(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self.posterior.param_names
+
+    @property
+    def estimate(self) -> Array:
+        """Point estimate, (d,)."""
+        return self.posterior.estimate
+
+    @property
+    def draws(self) -> Array:
+        """Posterior draws, (B, d)."""
+        return self.posterior.draws
+
+    @property
+    def kld_draws(self) -> Array:
+        """The ordinary twin of each draw, (B, d)."""
+        return self.posterior.kld_draws
+
+    @property
+    def distance(self) -> Array:
+        """Divergence of each draw, (B,): under TVD, the share of mass it cannot explain."""
+        return self.posterior.distance
+
+    @property
+    def status(self) -> IntArray:
+        """How the search of each draw ended, codes of `Status`, (B,)."""
+        return self.posterior.status
+
+    @property
+    def seed(self) -> int:
+        """The seed that gives these draws again."""
+        return self.posterior.seed
+
+    def summary(self, interval: float = 0.9) -> Summary:
+        """Coefficients with intervals, robust beside ordinary, and their paired difference."""
+        return self.posterior.summary(interval)
+
+    def __repr__(self) -> str:
+        return f"{self.formula}\n{self.posterior!r}"

@@ -1,0 +1,42 @@
+"""A family and a predictor together: the model f(y given x; theta)."""
+
+from dataclasses import dataclass, field
+
+from tvdbayes._errors import SettingsError
+from tvdbayes._typing import Array
+from tvdbayes.cells import Cells
+from tvdbayes.families import AbstractFamily
+from tvdbayes.predictors import AbstractPredictor, Linear
+
+__all__ = ["Model"]
+
+
+@dataclass(frozen=True)
+class Model:
+    """The conditional law of the outcome given covariates.
+
+    Examples
+    --------
+    >>> import tvdbayes as tb
+    >>> tb.Model(tb.Poisson())
+    Model(family=Poisson(), predictor=Linear(columns=None))
+    """
+
+    family: AbstractFamily
+    predictor: AbstractPredictor = field(default_factory=Linear)
+
+    def param_names(self, cells: Cells) -> tuple[str, ...]:
+        """Names of the parameters on a table with these columns."""
+        return self.predictor.param_names(cells.names, self.family.predictors)
+
+    def check(self, cells: Cells) -> None:
+        """Raise unless the model can produce every outcome of the table."""
+        self.family.check_outcomes(cells.y, cells.trials[cells.x_index], unit="cell")
+
+    def pmf(self, cells: Cells, theta: Array) -> Array:
+        """Probability of each cell's outcome given its x, (m, B), at parameters (d, B)."""
+        if theta.ndim != 2:
+            raise SettingsError(f"theta must have shape (parameters, draws); got {theta.shape}.")
+        bound = self.predictor.bind(cells, cells)
+        eta = bound.eta(bound.from_user(theta))[:, cells.x_index]
+        return self.family.pmf(cells.y[:, None], eta, cells.trials[cells.x_index, None])

@@ -1,0 +1,72 @@
+"""theta -> divergence, for all draws of a block: where cells, groups, model and divergence meet."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tvdbayes._typing import Array, BoolArray
+from tvdbayes.cells import Cells
+from tvdbayes.divergences import AbstractDivergence
+from tvdbayes.objective._group import GroupProblem
+from tvdbayes.objective._layout import Layout
+from tvdbayes.objective._penalty import TIE_BREAK, Penalty
+from tvdbayes.objective._row import RowProblem
+
+__all__ = ["TIE_BREAK", "GroupProblem", "Layout", "Objective", "RowProblem"]
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """Everything about the problem that does not change from draw to draw.
+
+    Parameters in here are standardised (see `predictors`); `layout.bound` takes them back.
+
+    Parameters
+    ----------
+    layout : Layout
+        Model, table and groups.
+    divergence : AbstractDivergence
+        What is minimised.
+    ridge : float
+        Penalty on the squared slopes.
+    reference : (d,), optional
+        The parameters that ties go to; zeros unless given.
+    """
+
+    layout: Layout
+    divergence: AbstractDivergence
+    ridge: float = 0.0
+    reference: Array | None = None
+
+    def on(self, p: Array) -> GroupProblem | RowProblem:
+        """The problems of the cell masses p (m, B)."""
+        bound = self.layout.bound
+        reference = np.zeros(bound.n_params) if self.reference is None else self.reference
+        penalty = Penalty.make(self.ridge, bound.penalised, reference)
+        return self.divergence.build(
+            group=lambda divergence: GroupProblem.make(self.layout, divergence, penalty, p),
+            row=lambda divergence: RowProblem(self.layout, divergence, penalty, p),
+        )
+
+    def rebind(self, cells: Cells) -> "Objective":
+        """The same objective on another table."""
+        return replace(self, layout=self.layout.rebind(cells))
+
+    def runs_away(self, problem: GroupProblem | RowProblem, theta: Array) -> BoolArray:
+        """Draws of theta (d, B) whose optimum is at infinity.
+
+        Some x row has a law that is (nearly) one point, and going as far again from the reference
+        costs nothing.
+        """
+        away = theta - problem.penalty.reference
+        gone = self.degenerate(theta)
+        if gone.any():
+            gone &= problem.distance(theta + away) <= problem.distance(theta) + 1e-8
+        return gone
+
+    def degenerate(self, theta: Array) -> BoolArray:
+        """Draws (of theta (d, B)) under which some x row has a law that is (nearly) one point."""
+        eta = self.layout.bound.eta(theta)
+        at_x = self.layout.family.degenerate(eta, self.layout.x_trials)
+        somewhere: BoolArray = np.logical_or.reduce(at_x, axis=0)
+        return somewhere

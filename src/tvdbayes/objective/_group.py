@@ -1,0 +1,158 @@
+"""Problems whose divergence compares the masses of groups."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tvdbayes._typing import Array, IntArray
+from tvdbayes.divergences import AbstractGroupDivergence
+from tvdbayes.objective._layout import Layout
+from tvdbayes.objective._penalty import Penalty
+
+__all__ = ["GroupProblem"]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupProblem:
+    """B reweighted tables to be matched by the model, unit by unit.
+
+    Parameters
+    ----------
+    data_mass : (U, B)
+        Mass of the data in each unit.
+    atom_mass : (Q, B)
+        Mass of each pair's atom: what its pmf is multiplied with.
+    """
+
+    layout: Layout
+    divergence: AbstractGroupDivergence
+    penalty: Penalty
+    data_mass: Array
+    atom_mass: Array
+
+    @classmethod
+    def make(
+        cls, layout: Layout, divergence: AbstractGroupDivergence, penalty: Penalty, p: Array
+    ) -> "GroupProblem":
+        """The problems of the cell masses p (m, B)."""
+        return cls(layout, divergence, penalty, p, layout.atom_mass(p))
+
+    @property
+    def n_params(self) -> int:
+        return self.layout.bound.n_params
+
+    @property
+    def n_draws(self) -> int:
+        return len(self.data_mass.T)
+
+    @property
+    def kinked(self) -> bool:
+        return self.divergence.kinked
+
+    def take(self, index: IntArray) -> "GroupProblem":
+        return GroupProblem(
+            self.layout,
+            self.divergence,
+            self.penalty,
+            self.data_mass.take(index, axis=1),
+            self.atom_mass.take(index, axis=1),
+        )
+
+    def at(self, theta: Array) -> "GroupPoint":
+        pmf, first, second = self.layout.jet(theta)
+        mass = self.atom_mass
+        return GroupPoint(self, theta, mass * pmf, mass * first, mass * second)
+
+    def distance(self, theta: Array) -> Array:
+        """The divergence alone, (B,)."""
+        model_mass = self.atom_mass * self.layout.pmf(theta)
+        total: Array = self.divergence.term(self.data_mass, model_mass).sum(0)
+        return total
+
+    def value(self, theta: Array) -> Array:
+        return self.distance(theta) + self.penalty.value(theta)
+
+    def score(self, pool: Array) -> Array:
+        penalty = self.penalty.value(pool)
+        scores = np.empty((pool.shape[1], self.n_draws))
+        for number, pmf in enumerate(self.layout.pmf(pool).T):
+            model_mass = self.atom_mass * pmf[:, None]
+            scores[number] = self.divergence.term(self.data_mass, model_mass).sum(0)
+        return scores + penalty[:, None]
+
+    def kinks(self, candidates: Array, low: Array, high: Array) -> tuple[Array, IntArray]:
+        """Where, in one parameter, model mass equals data mass: two roots for each cell."""
+        layout, pmf = self.layout, self.layout.pmf(candidates[None])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = self.data_mass / self.atom_mass
+            target = np.log(ratio)
+        found = []
+        first, last = np.searchsorted(candidates, [low.min(), high.max()])
+        for piece in range(max(first - 1, 0), min(last + 1, candidates.size - 1)):
+            above_left, above_right = (pmf[:, [piece + side]] > ratio for side in (0, 1))
+            asked = (candidates[piece] < high) & (candidates[piece + 1] > low)
+            cell, draw = np.nonzero((above_left != above_right) & asked)
+            found.append((cell, draw, np.full(cell.size, piece), above_right[cell, draw]))
+        cell, draw, piece_of, rising = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        a, b = candidates[piece_of], candidates[piece_of + 1]
+        z = layout.x_of_pair.spread(layout.bound.designs[0])[cell, 0]
+        offset = layout.x_of_pair.spread(layout.bound.offset)[cell]
+        y, trials, target = layout.y[cell, 0], layout.trials[cell, 0], target[cell, draw]
+        at = (a + b) / 2
+        for _ in range(12):
+            log_pmf, score, _ = layout.family.log_jet(y, (z * at + offset)[None], trials)
+            inside = (log_pmf > target) == rising
+            a, b = np.where(inside, a, at), np.where(inside, at, b)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                aim = at - (log_pmf - target) / (score[0] * z)
+            at = np.where((aim >= a) & (aim <= b), aim, (a + b) / 2)
+        fits = (at > low[draw]) & (at < high[draw])
+        return at[fits], draw[fits]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupPoint:
+    """A `GroupProblem` at theta: model masses (U, B) and their derivatives in eta, by pairs."""
+
+    problem: GroupProblem
+    theta: Array
+    model_mass: Array
+    first: Array
+    second: Array
+
+    def merit(self, tau: Array) -> Array:
+        data_mass = self.problem.data_mass
+        terms = self.problem.divergence.smoothed(data_mass, self.model_mass, tau * data_mass)
+        total: Array = terms.sum(0) + self.problem.penalty.value(self.theta)
+        return total
+
+    def expand(self, tau: Array, pull: Array | None) -> "GroupExpansion":
+        data_mass = self.problem.data_mass
+        term, slope, bend = self.problem.divergence.expand(
+            data_mass, self.model_mass, tau * data_mass, pull
+        )
+        curvature = slope * self.second + bend * self.first[:, None] * self.first
+        grad, hess = self.problem.layout.pull_back(slope * self.first, curvature)
+        grad += self.problem.penalty.grad(self.theta)
+        self.problem.penalty.add_curvature(hess)
+        merit = term.sum(0) + self.problem.penalty.value(self.theta)
+        return GroupExpansion(merit, grad, hess, self, slope, bend)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupExpansion:
+    """Value, gradient and curvature, and what the slopes of the units will be after a step."""
+
+    merit: Array
+    grad: Array
+    hess: Array
+    point: GroupPoint
+    slope: Array
+    bend: Array
+
+    def pull_after(self, step: Array) -> Array:
+        layout = self.point.problem.layout
+        along = layout.to_pairs(layout.bound.direction(step))
+        change = (self.point.first * along).sum(0)
+        pull: Array = np.clip(-self.slope - self.bend * change, 0.0, 1.0)
+        return pull

@@ -1,0 +1,122 @@
+"""Problems whose divergence looks at each cell's own log-probability."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tvdbayes._typing import Array, IntArray
+from tvdbayes.divergences import AbstractRowDivergence
+from tvdbayes.objective._layout import Layout
+from tvdbayes.objective._penalty import Penalty
+
+__all__ = ["RowProblem"]
+
+
+@dataclass(frozen=True, eq=False)
+class RowProblem:
+    """B reweighted tables, compared with the model cell by cell; p is (m, B)."""
+
+    layout: Layout
+    divergence: AbstractRowDivergence
+    penalty: Penalty
+    p: Array
+
+    kinked = False
+
+    @property
+    def n_params(self) -> int:
+        return self.layout.bound.n_params
+
+    @property
+    def n_draws(self) -> int:
+        return len(self.p.T)
+
+    def take(self, index: IntArray) -> "RowProblem":
+        return RowProblem(self.layout, self.divergence, self.penalty, self.p.take(index, axis=1))
+
+    def at(self, theta: Array) -> "RowPoint":
+        layout, divergence, p = self.layout, self.divergence, self.p
+        log_pmf, score, curvature = layout.log_jet(theta)
+        slope, bend = divergence.derivatives(log_pmf)
+        merit = (p * divergence.loss(log_pmf)).sum(0) + self.penalty.value(theta)
+        pull = p * slope
+        curvature = pull * curvature
+        if bend.any():
+            curvature += (p * bend) * score[:, None] * score
+        grad, hess = layout.pull_back(pull * score, curvature)
+        if divergence.power:
+            x_mass = layout.x_mass(p)
+            total, first, second = layout.family.power_sum(
+                layout.bound.eta(theta), divergence.power, layout.x_trials
+            )
+            merit += (x_mass * total).sum(0)
+            grad += layout.bound.pullback(list(x_mass * first))
+            hess += layout.bound.pull_curvature([list(row) for row in x_mass * second])
+        grad += self.penalty.grad(theta)
+        self.penalty.add_curvature(hess)
+        return RowPoint(RowExpansion(merit, grad, hess))
+
+    def value(self, theta: Array) -> Array:
+        return self._loss(theta) + self.penalty.value(theta)
+
+    def distance(self, theta: Array) -> Array:
+        """The divergence from the table's own conditional probabilities, (B,)."""
+        return self._loss(theta) - self._own_loss()
+
+    def score(self, pool: Array) -> Array:
+        layout, divergence = self.layout, self.divergence
+        log_pmf = layout.family.log_pmf(layout.y, layout.eta(pool), layout.trials)
+        scores: Array = divergence.loss(log_pmf).T @ self.p
+        if divergence.power:
+            total = layout.family.power_sum(
+                layout.bound.eta(pool), divergence.power, layout.x_trials
+            )[0]
+            scores += total.T @ layout.x_mass(self.p)
+        return scores + self.penalty.value(pool)[:, None]
+
+    def _loss(self, theta: Array) -> Array:
+        layout, divergence = self.layout, self.divergence
+        log_pmf = layout.family.log_pmf(layout.y, layout.eta(theta), layout.trials)
+        loss: Array = (self.p * divergence.loss(log_pmf)).sum(0)
+        if divergence.power:
+            total = layout.family.power_sum(
+                layout.bound.eta(theta), divergence.power, layout.x_trials
+            )[0]
+            loss += (layout.x_mass(self.p) * total).sum(0)
+        return loss
+
+    def _own_loss(self) -> Array:
+        """Loss of a model equal to the table; cells without mass contribute nothing."""
+        x_mass = self.layout.x_of_pair.spread(self.layout.x_mass(self.p))
+        own = np.where(self.p > 0, self.p, 1.0) / np.where(self.p > 0, x_mass, 1.0)
+        loss = self.p * self.divergence.loss(np.log(own))
+        if self.divergence.power:
+            loss += np.where(self.p > 0, x_mass, 0.0) * own**self.divergence.power
+        total: Array = loss.sum(0)
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class RowPoint:
+    """A `RowProblem` at theta. There is nothing to smooth, so its expansion is already known."""
+
+    expansion: "RowExpansion"
+
+    def merit(self, tau: Array) -> Array:
+        return self.expansion.merit
+
+    def expand(self, tau: Array, pull: Array | None) -> "RowExpansion":
+        return self.expansion
+
+
+@dataclass(frozen=True, eq=False)
+class RowExpansion:
+    """Value, gradient and curvature."""
+
+    merit: Array
+    grad: Array
+    hess: Array
+
+    def pull_after(self, step: Array) -> Array:
+        """There are no kinks, hence no multipliers."""
+        return np.zeros((0, step.shape[1]))

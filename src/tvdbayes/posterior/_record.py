@@ -1,0 +1,78 @@
+"""The record of a fit: draws, how they were found, and where they came from."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tvdbayes._typing import Array, IntArray
+from tvdbayes.cells import Cells
+from tvdbayes.divergences import AbstractDivergence
+from tvdbayes.model import Model
+from tvdbayes.partitions import AbstractPartition
+from tvdbayes.posterior.summary import Summary, summarise
+
+__all__ = ["Posterior"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Posterior:
+    """Posterior draws with their ordinary twins, and provenance.
+
+    Parameters
+    ----------
+    draws, kld_draws : (B, d)
+        Draws under the divergence asked for, and weighted maximum likelihood on the same weights:
+        their differences are paired.
+    minimiser, kld_minimiser : (d,)
+        The same for the unweighted data.
+    distance, kld_distance : (B,)
+        Divergence reached by each draw, penalties excluded.
+    status, kld_status : (B,)
+        Codes of `Status`, one for each draw.
+    """
+
+    model: Model
+    cells: Cells
+    divergence: AbstractDivergence
+    partition: AbstractPartition
+    param_names: tuple[str, ...]
+    minimiser: Array
+    minimiser_distance: float
+    kld_minimiser: Array
+    draws: Array
+    distance: Array
+    status: IntArray
+    n_iter: IntArray
+    decrement: Array
+    residual: Array
+    kld_draws: Array
+    kld_distance: Array
+    kld_status: IntArray
+    ridge: float
+    seed: int
+
+    @property
+    def n_draws(self) -> int:
+        """B."""
+        return len(self.draws)
+
+    @property
+    def estimate(self) -> Array:
+        """Point estimate (d,): the posterior mean where x repeats, else the minimiser."""
+        if self.partition.mean_is_best and self.n_draws:
+            mean: Array = self.draws.mean(0)
+            return mean
+        return self.minimiser
+
+    def summary(self, interval: float = 0.9) -> Summary:
+        """Coefficients with intervals, robust beside ordinary."""
+        return summarise(self.param_names, self.draws, self.kld_draws, interval)
+
+    def __repr__(self) -> str:
+        family = type(self.model.family).__name__
+        certified = np.mean(self.status == 0) if self.n_draws else 1.0
+        return (
+            f"<{family} fit by {self.divergence.name}: {self.n_draws} draws of "
+            f"{len(self.param_names)} parameters, {self.cells.n_obs:g} rows in "
+            f"{self.cells.n_cells} cells, {certified:.1%} certified minima>"
+        )

@@ -1,0 +1,217 @@
+"""From covariates to linear predictors: eta(x; theta).
+
+A predictor is bound to a table once; the bound form works in *standardised* coordinates (unit
+scale, centred where there is an intercept), so that solvers, starts and penalties do not depend
+on the units of x.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import pairwise
+
+import numpy as np
+from scipy.linalg import qr
+
+from tvdbayes._typing import Array, BoolArray, IntArray
+from tvdbayes.cells import Cells
+
+__all__ = ["AbstractPredictor", "BoundLinear", "Linear", "dependent_columns"]
+
+# Products of columns are kept for tables up to this size and recomputed by chunks above it.
+_KEEP = 1 << 24
+_CHUNK = 8192
+
+
+class AbstractPredictor(ABC):
+    """A map from covariate rows and parameters to the k linear predictors of a family."""
+
+    @abstractmethod
+    def bind(self, cells: Cells, scale_on: Cells) -> "BoundLinear":
+        """Evaluate at the x rows of `cells`, in coordinates standardised on `scale_on`."""
+
+    @abstractmethod
+    def param_names(self, names: tuple[str, ...], predictors: tuple[str, ...]) -> tuple[str, ...]:
+        """Names of theta; those of further predictors are prefixed, as in ``inflation:x``."""
+
+
+@dataclass(frozen=True)
+class Linear(AbstractPredictor):
+    """eta = x theta + offset, one block of theta for each predictor.
+
+    Parameters
+    ----------
+    columns : tuple of tuples of int, optional
+        The columns of x that each predictor uses; None is one predictor with every column. The
+        offset belongs to the first predictor.
+    """
+
+    columns: tuple[tuple[int, ...], ...] | None = None
+
+    def blocks(self, n_columns: int) -> tuple[tuple[int, ...], ...]:
+        """The columns of each predictor, for a table with this many."""
+        return self.columns or (tuple(range(n_columns)),)
+
+    def param_names(self, names: tuple[str, ...], predictors: tuple[str, ...]) -> tuple[str, ...]:
+        blocks = self.blocks(len(names))
+        return tuple(
+            f"{predictor}:{names[j]}" if predictor else names[j]
+            for predictor, block in zip(predictors, blocks, strict=True)
+            for j in block
+        )
+
+    def bind(self, cells: Cells, scale_on: Cells) -> "BoundLinear":
+        weights = scale_on.x_counts / scale_on.n_obs
+        designs, transforms, constants = [], [], []
+        for block in self.blocks(cells.x.shape[1]):
+            columns = list(block)
+            constant, centre, scale = _scaling(scale_on.x[:, columns], weights)
+            designs.append((cells.x[:, columns] - centre) / scale)
+            transforms.append(_to_user(constant, centre, scale))
+            constants.append(constant)
+        return BoundLinear(tuple(designs), cells.offset, tuple(transforms), tuple(constants))
+
+
+@dataclass(frozen=True, eq=False)
+class BoundLinear:
+    """A linear predictor at fixed x rows, in standardised coordinates.
+
+    Parameters
+    ----------
+    designs : tuple of (n_x, d_k)
+        Standardised columns of each predictor.
+    offset : (n_x,)
+        Added to the first predictor.
+    transforms : tuple of (d_k, d_k)
+        Take standardised parameters to the user's.
+    constants : tuple of (d_k,)
+        Which columns are intercepts; these are never penalised.
+    """
+
+    designs: tuple[Array, ...]
+    offset: Array
+    transforms: tuple[Array, ...]
+    constants: tuple[BoolArray, ...]
+
+    @cached_property
+    def slices(self) -> tuple[slice, ...]:
+        """Where the parameters of each predictor stand in theta."""
+        ends = np.cumsum([0] + [z.shape[1] for z in self.designs]).tolist()
+        return tuple(slice(a, b) for a, b in pairwise(ends))
+
+    @property
+    def n_params(self) -> int:
+        """Number of parameters, d."""
+        return sum(z.shape[1] for z in self.designs)
+
+    @property
+    def penalised(self) -> BoolArray:
+        """Which parameters are not intercepts, (d,)."""
+        return ~np.concatenate(self.constants)
+
+    def eta(self, theta: Array) -> Array:
+        """Predictors (k, n_x, B) at parameters (d, B)."""
+        eta = self.direction(theta)
+        if self.offset.any():
+            eta[0] += self.offset[:, None]
+        return eta
+
+    def direction(self, step: Array) -> Array:
+        """Change of the predictors (k, n_x, B) along a step (d, B)."""
+        parts = zip(self.designs, self.slices, strict=True)
+        return np.stack([z @ step[s] for z, s in parts])
+
+    def pullback(self, slope: Sequence[Array]) -> Array:
+        """Gradient (d, B) of a sum whose derivative in each of the k predictors is (n_x, B)."""
+        return np.concatenate([z.T @ g for z, g in zip(self.designs, slope, strict=True)])
+
+    def pull_curvature(self, curvature: Sequence[Sequence[Array]]) -> Array:
+        """Second derivative (d, d, B) of a sum; its own in the predictors, (n_x, B) for each pair
+        of them, is given as a lower triangle.
+        """
+        d, n_draws = self.n_params, curvature[0][0].shape[-1]
+        hess = np.empty((d, d, n_draws))
+        for a, left in enumerate(self.slices):
+            for b, right in enumerate(self.slices[: a + 1]):
+                block = self._products(a, b, curvature[a][b])
+                hess[left, right] = block
+                hess[right, left] = block.transpose(1, 0, 2)
+        return hess
+
+    def to_user(self, theta: Array) -> Array:
+        """Standardised (d, B) to the user's coordinates."""
+        parts = zip(self.transforms, self.slices, strict=True)
+        return np.concatenate([t @ theta[s] for t, s in parts])
+
+    def from_user(self, theta: Array) -> Array:
+        """The user's coordinates (d, B) to standardised."""
+        parts = zip(self.transforms, self.slices, strict=True)
+        return np.concatenate([np.linalg.solve(t, theta[s]) for t, s in parts])
+
+    def _products(self, a: int, b: int, weights: Array) -> Array:
+        """sum_i w_i z_i z_i' for each draw, as one matrix product against products of columns."""
+        rows, columns = _block(self.designs[a].shape[1], self.designs[b].shape[1], a == b)
+        if rows.size * weights.shape[0] <= _KEEP:
+            packed = self._kept_products[a, b].T @ weights
+        else:
+            packed = np.zeros((rows.size, weights.shape[1]))
+            for start in range(0, weights.shape[0], _CHUNK):
+                part = slice(start, start + _CHUNK)
+                packed += self._pairs(a, b, part).T @ weights[part]
+        shape = (self.designs[a].shape[1], self.designs[b].shape[1], weights.shape[1])
+        out = np.empty(shape)
+        out[rows, columns] = packed
+        if a == b:
+            out[columns, rows] = packed
+        return out
+
+    def _pairs(self, a: int, b: int, part: slice) -> Array:
+        left, right = self.designs[a][part], self.designs[b][part]
+        rows, columns = _block(left.shape[1], right.shape[1], a == b)
+        return left[:, rows] * right[:, columns]
+
+    @cached_property
+    def _kept_products(self) -> dict[tuple[int, int], Array]:
+        n = len(self.designs)
+        return {(a, b): self._pairs(a, b, slice(None)) for a in range(n) for b in range(a + 1)}
+
+
+@cache
+def _block(n_left: int, n_right: int, symmetric: bool) -> tuple[IntArray, IntArray]:
+    """Rows and columns of the entries that are computed: a lower triangle, or all."""
+    if symmetric:
+        return np.tril_indices(n_left)
+    rows, columns = np.indices((n_left, n_right))
+    return rows.ravel(), columns.ravel()
+
+
+def _scaling(x: Array, weights: Array) -> tuple[BoolArray, Array, Array]:
+    """Which columns are constant, and the centre and scale of each."""
+    mean = weights @ x
+    constant = np.ptp(x, axis=0) == 0
+    # Only the first constant column is an intercept; without one nothing can be centred.
+    intercept = np.zeros(x.shape[1], bool)
+    if (constant & (mean != 0)).any():
+        intercept[np.argmax(constant & (mean != 0))] = True
+    centre = np.where(constant | (not intercept.any()), 0.0, mean)
+    scale = np.sqrt(weights @ (x - centre) ** 2)
+    return intercept, centre, np.where(scale > 0, scale, 1.0)
+
+
+def _to_user(intercept: BoolArray, centre: Array, scale: Array) -> Array:
+    transform = np.diag(1 / scale)
+    if intercept.any():
+        row = int(np.argmax(intercept))
+        transform[row] -= centre / scale / scale[row]
+    return transform
+
+
+def dependent_columns(x: Array) -> list[int]:
+    """Columns that the others already determine, found by a pivoted QR on scaled columns."""
+    size = np.sqrt((x**2).mean(0))
+    centred = x / np.where(size > 0, size, 1.0)
+    _, r, order = qr(centred, mode="economic", pivoting=True)
+    diagonal = np.zeros(x.shape[1])
+    diagonal[: min(x.shape)] = np.abs(np.diag(r))
+    return sorted(int(j) for j in order[diagonal <= 1e-10 * diagonal[0]])

@@ -1,0 +1,80 @@
+"""What a solver needs to know of a problem: B independent minimisations over theta (d, B).
+
+Solvers know no statistics. A problem with kinks is met smoothed: `tau` (B,) is the relative width
+of the smoothing, 0 the problem itself. Evaluating is split in two, because the costly part (`at`)
+does not depend on `tau`.
+"""
+
+from typing import Protocol
+
+from tvdbayes._typing import Array, IntArray
+
+__all__ = ["Expansion", "KinkedProblem", "Point", "Problem"]
+
+
+class Expansion(Protocol):
+    """A quadratic model of the smoothed problem around a point."""
+
+    @property
+    def merit(self) -> Array:
+        """Smoothed value, (B,)."""
+
+    @property
+    def grad(self) -> Array:
+        """(d, B)."""
+
+    @property
+    def hess(self) -> Array:
+        """(d, d, B)."""
+
+    def pull_after(self, step: Array) -> Array:
+        """Estimate of the multipliers of the kinks after a step (d, B); last axis B."""
+
+
+class Point(Protocol):
+    """A problem evaluated at some theta."""
+
+    def merit(self, tau: Array) -> Array:
+        """Smoothed value, (B,)."""
+
+    def expand(self, tau: Array, pull: Array | None) -> Expansion:
+        """Value, gradient and curvature; `pull` are multipliers carried from the last step."""
+
+
+class Problem(Protocol):
+    """B independent minimisations, solved together."""
+
+    @property
+    def n_params(self) -> int:
+        """D."""
+
+    @property
+    def n_draws(self) -> int:
+        """B."""
+
+    @property
+    def kinked(self) -> bool:
+        """Whether there is anything to smooth."""
+
+    def at(self, theta: Array) -> Point:
+        """Evaluate at (d, B)."""
+
+    def value(self, theta: Array) -> Array:
+        """The value itself, not smoothed, (B,)."""
+
+    def score(self, pool: Array) -> Array:
+        """The values of K common candidates (d, K) in every problem, (K, B)."""
+
+    def take(self, index: IntArray) -> "Problem":
+        """The problems with these numbers, in this order, repeats allowed."""
+
+
+class KinkedProblem(Problem, Protocol):
+    """One-parameter problems that know where their kinks are."""
+
+    def kinks(self, candidates: Array, low: Array, high: Array) -> tuple[Array, IntArray]:
+        """Positions of the kinks between low and high (B,), and the draw that each belongs to.
+
+        `candidates` are sorted and hold the mode of each pmf, so that a pmf is monotone between
+        neighbours.
+        """

@@ -1,0 +1,89 @@
+"""The outcome of a solve: one column for each draw, none ever dropped."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from tvdbayes._typing import Array, IntArray
+
+__all__ = ["Solution", "Status"]
+
+
+class Status(IntEnum):
+    """How the search of one draw ended; the sentence is what a user reads."""
+
+    sentence: str
+
+    def __new__(cls, number: int, sentence: str) -> "Status":
+        member = int.__new__(cls, number)
+        member._value_ = number
+        member.sentence = sentence
+        return member
+
+    CONVERGED = 0, "A minimum was found to the requested accuracy."
+    STALLED = 1, "No step lowered the objective further, though the accuracy was not certified."
+    OUT_OF_STEPS = 2, "The limit on steps was reached before the requested accuracy."
+    SEPARATED = 3, "The minimum lies at infinity; the coefficients are where the search ended."
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Minimisers and how they were reached.
+
+    Parameters
+    ----------
+    theta : (d, B)
+    value : (B,)
+        The objective itself, not smoothed.
+    status : (B,)
+        Codes of `Status`.
+    n_iter : (B,)
+        Evaluations spent.
+    decrement : (B,)
+        Newton decrement: twice the decrease that the last quadratic model still promised.
+    residual : (B,)
+        Largest entry of the gradient at the end.
+    """
+
+    theta: Array
+    value: Array
+    status: IntArray
+    n_iter: IntArray
+    decrement: Array
+    residual: Array
+
+    def take(self, index: IntArray) -> "Solution":
+        """The draws with these numbers."""
+        return Solution(
+            self.theta[:, index],
+            self.value[index],
+            self.status[index],
+            self.n_iter[index],
+            self.decrement[index],
+            self.residual[index],
+        )
+
+    def improved_by(self, other: "Solution", draws: IntArray) -> "Solution":
+        """Replace these draws where `other`, one column for each, has a lower value."""
+        # A draw may come several times: the last assignment below is then the lowest value.
+        order = np.argsort(-other.value, kind="stable")
+        other, draws = other.take(order), draws[order]
+        better = other.value < self.value[draws]
+        at = draws[better]
+
+        def put(mine: Array, its: Array) -> Array:
+            out = mine.copy()
+            out[..., at] = its[..., better]
+            return out
+
+        n_iter = self.n_iter.copy()
+        np.add.at(n_iter, draws, other.n_iter)
+        return Solution(
+            put(self.theta, other.theta),
+            put(self.value, other.value),
+            put(self.status, other.status),  # type: ignore[arg-type]
+            n_iter,
+            put(self.decrement, other.decrement),
+            put(self.residual, other.residual),
+        )

@@ -1,0 +1,172 @@
+"""Random reweightings of a table: the Bayesian bootstrap and the Dirichlet-process prior.
+
+A draw's weights are Gamma(count) for each cell, normalised: exactly the law of Dirichlet(1, ..., 1)
+over rows, added up by cell. Draws come in aligned blocks, each with a generator of its own, so draw
+j depends on (seed, j) and the table only, whatever the number of draws, workers or the memory.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tvdbayes._errors import DataError, SettingsError
+from tvdbayes._typing import Array
+from tvdbayes.cells import Cells
+
+__all__ = ["BaseMeasure", "Prior", "Reweighted", "Stream", "block_size", "reweight"]
+
+BaseMeasure = Callable[[np.random.Generator, int], tuple[Array, Array]]
+"""Draws atoms: (rng, size) to x (size, p) and y (size,)."""
+
+_BLOCK_ELEMENTS = 1 << 18
+"""Cells x draws of a block: 2 MiB in float64, so that a pass over it stays in cache."""
+
+
+class Stream:
+    """Names of the independent streams of random numbers behind one seed."""
+
+    DRAWS = 0
+    PILOT = 1
+    STARTS = 2
+
+    @staticmethod
+    def generator(seed: int, stream: int, block: int = 0) -> np.random.Generator:
+        """The generator of a block of a stream."""
+        return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(stream, block)))
+
+
+def block_size(n_cells: int) -> int:
+    """Draws in a block: a power of two that depends on the table alone."""
+    fits = max(_BLOCK_ELEMENTS // n_cells, 1)
+    return int(np.clip(1 << (fits.bit_length() - 1), 16, 1024))
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A Dirichlet process around a base measure, worth `alpha` rows.
+
+    Parameters
+    ----------
+    alpha : float
+        How many rows the prior counts for, above 0.
+    base_measure : Cells or callable
+        A table of the observed columns (its counts are normalised): the posterior is then exactly
+        Dirichlet(counts + alpha * base). Or a function (rng, size) to (x, y): each draw then sees
+        `n_atoms` fresh atoms, each of weight Gamma(alpha / n_atoms), as in the paper's Algorithm 1.
+    n_atoms : int
+        Used with a function only.
+
+    Examples
+    --------
+    >>> import tvdbayes as tb
+    >>> base = tb.Cells.from_counts([[1.0], [1.0]], [0, 1], [0.5, 0.5])
+    >>> tb.Prior(2.0, base).alpha
+    2.0
+    """
+
+    alpha: float
+    base_measure: Cells | BaseMeasure
+    n_atoms: int = 100
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.alpha) and self.alpha > 0):
+            raise SettingsError(
+                f"alpha must be a positive number of rows; got {self.alpha}. "
+                "Leave the prior out for alpha = 0."
+            )
+        if self.n_atoms < 1:
+            raise SettingsError(f"n_atoms must be at least 1; got {self.n_atoms}.")
+
+    def absorb(self, cells: Cells) -> "tuple[Cells, Prior | None]":
+        """The table with a finite prior added to it, or the prior itself if it must be drawn."""
+        base = self.base_measure
+        if callable(base):
+            return cells, self
+        share = base.p * self.alpha
+        x = base.x_index
+        prior_rows = Cells.from_counts(
+            base.x[x],
+            base.y,
+            share,
+            offset=base.offset[x],
+            trials=base.trials[x],
+            names=base.names,
+        )
+        return cells.merge(prior_rows), None
+
+
+@dataclass(frozen=True, eq=False)
+class Reweighted:
+    """Tables of a block of draws: common cells, and the mass p (m, B) that each draw gives them."""
+
+    cells: Cells
+    p: Array
+
+
+def reweight(
+    cells: Cells, rng: np.random.Generator, n_draws: int, prior: Prior | None = None
+) -> Reweighted:
+    """Draw a block of random tables; a `prior` here adds fresh atoms to every draw."""
+    mass = _log_gammas(rng, np.broadcast_to(cells.counts, (n_draws, cells.n_cells)))
+    if prior is None:
+        return Reweighted(cells, _normalise(mass))
+    base = prior.base_measure
+    if not callable(base):
+        raise SettingsError("A finite base measure is absorbed into the table, not drawn.")
+    size = n_draws * prior.n_atoms
+    x, y = base(rng, size)
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    if x.shape != (size, cells.x.shape[1]) or y.shape != (size,):
+        raise DataError(
+            f"The base measure must return x of shape ({size}, {cells.x.shape[1]}) and y of shape "
+            f"({size},); got {x.shape} and {y.shape}. It is called as base_measure(rng, size)."
+        )
+    shape = np.full((n_draws, prior.n_atoms), prior.alpha / prior.n_atoms)
+    return _with_atoms(cells, mass, x, y, _log_gammas(rng, shape))
+
+
+def _with_atoms(cells: Cells, mass: Array, x: Array, y: Array, atom_mass: Array) -> Reweighted:
+    """Add each draw's atoms to the common cells."""
+    n_draws, n_atoms = atom_mass.shape
+    atoms = Cells.from_rows(x, y, names=cells.names)
+    if cells.offset.any() or (cells.trials != 1).any():
+        raise SettingsError(
+            "A base measure that is a function draws x and y only, so it cannot be used with "
+            "offsets or trials. Give it as a table (Cells) with these columns."
+        )
+    joint = cells.merge(atoms)
+    of_data = _locate(joint, cells.x[cells.x_index], cells.y)
+    of_atoms = _locate(joint, x, y).reshape(n_draws, n_atoms)
+    peak = np.maximum(mass.max(1), atom_mass.max(1))[:, None]
+    p = np.zeros((n_draws, joint.n_cells))
+    p[:, of_data] = np.exp(mass - peak)
+    np.add.at(p, (np.arange(n_draws)[:, None], of_atoms), np.exp(atom_mass - peak))
+    p /= p.sum(1, keepdims=True)
+    return Reweighted(joint, np.ascontiguousarray(p.T))
+
+
+def _locate(cells: Cells, x: Array, y: Array) -> np.ndarray:
+    """The cell of each (x, y), all of which are in the table."""
+    known = np.concatenate([np.c_[cells.x[cells.x_index], cells.y], np.c_[x, y]])
+    _, index = np.unique(known, axis=0, return_inverse=True)
+    index = index.ravel()
+    cell_of = np.empty(cells.n_cells, np.intp)
+    cell_of[index[: cells.n_cells]] = np.arange(cells.n_cells)
+    return cell_of[index[cells.n_cells :]]
+
+
+def _log_gammas(rng: np.random.Generator, shape: Array) -> Array:
+    """Logarithms of Gamma(shape), which for small shapes are far below what floats can hold."""
+    small = shape < 1
+    draws = np.log(rng.standard_gamma(shape + small))
+    if small.any():
+        # Gamma(a) = Gamma(a + 1) * U ** (1 / a).
+        draws += np.where(small, -rng.standard_exponential(shape.shape) / shape, 0.0)
+    return draws
+
+
+def _normalise(log_mass: Array) -> Array:
+    mass = np.exp(log_mass - log_mass.max(1, keepdims=True))
+    mass /= mass.sum(1, keepdims=True)
+    return np.ascontiguousarray(mass.T)
