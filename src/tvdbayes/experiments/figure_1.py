@@ -1,8 +1,9 @@
 """Figure 1 of the paper: counts of which a tenth are shifted far to the right.
 
-``python -m tvdbayes.experiments.figure_1`` prints both posteriors and writes the picture.
+``python -m tvdbayes.experiments.figure_1 [PATH]`` prints both posteriors and writes the picture.
 """
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,7 +69,7 @@ class FigureOne:
             right.fill_between(grid, density, color=colour, alpha=0.25, lw=0)
             right.plot(grid, density, color=colour, label=label)
         right.axvline(RATE, color="black", ls="--", lw=1, label="truth")
-        right.set(xlabel="rate", yticks=[], title="Posterior of the rate")
+        right.set(xlabel="rate", yticks=[], ylim=(0, None), title="Posterior of the rate")
         right.legend(frameon=False)
         for axes in (left, right):
             axes.spines[["top", "right"]].set_visible(False)
@@ -93,9 +94,9 @@ def run(n_obs: int = 500, n_draws: int = 1000, seed: int = 0) -> FigureOne:
 
 
 def main() -> None:
-    """Print the table and write the picture to demo/."""
+    """Print the table and write the picture."""
     result = run()
-    path = Path("demo") / "figure_1.png"
+    path = Path(sys.argv[1] if len(sys.argv) > 1 else "demo/figure_1.png")
     result.draw(path)
     print(result.table())
     print(f"Picture: {path}")

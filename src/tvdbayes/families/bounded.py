@@ -65,7 +65,8 @@ class Bernoulli(AbstractFamily):
         return self.link.link((y + 0.5) / 2)[None]
 
     def possible(self, y: Array, trials: Array) -> BoolArray:
-        return (y == 0) | (y == 1)
+        binary: BoolArray = (y == 0) | (y == 1)
+        return binary
 
     def degenerate(self, eta: Array, trials: Array) -> BoolArray:
         (log_prob, *_), (log_rest, *_) = self.link.log_tails(eta[0])
@@ -124,7 +125,8 @@ class Binomial(AbstractFamily):
 
     def possible(self, y: Array, trials: Array) -> BoolArray:
         whole = (y == np.round(y)) & (trials == np.round(trials))
-        return whole & (y >= 0) & (trials >= 1) & (y <= trials)
+        inside: BoolArray = whole & (y >= 0) & (trials >= 1) & (y <= trials)
+        return inside
 
     def degenerate(self, eta: Array, trials: Array) -> BoolArray:
         (log_prob, *_), (log_rest, *_) = self.link.log_tails(eta[0])

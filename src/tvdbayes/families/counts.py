@@ -66,7 +66,8 @@ class Poisson(AbstractFamily):
         return np.log(np.maximum(y, 0.25))[None]
 
     def possible(self, y: Array, trials: Array) -> BoolArray:
-        return (y >= 0) & (y == np.round(y))
+        whole: BoolArray = (y >= 0) & (y == np.round(y))
+        return whole
 
     def degenerate(self, eta: Array, trials: Array) -> BoolArray:
         nothing: BoolArray = self.mean(eta, trials) < 1e-6

@@ -14,6 +14,11 @@ from tvdbayes.objective._row import RowProblem
 
 __all__ = ["TIE_BREAK", "GroupProblem", "Layout", "Objective", "RowProblem"]
 
+_FAR = 4.0
+_FREE = 1e-6
+"""A move of the linear predictor by `_FAR` that changes the divergence by less than `_FREE` is free."""
+_SMOOTH = 1e-6
+
 
 @dataclass(frozen=True, eq=False)
 class Objective:
@@ -55,13 +60,19 @@ class Objective:
     def runs_away(self, problem: GroupProblem | RowProblem, theta: Array) -> BoolArray:
         """Draws of theta (d, B) whose optimum is at infinity.
 
-        Some x row has a law that is (nearly) one point, and going as far again from the reference
-        costs nothing.
+        Some x row has a law that is (nearly) one point, and the flattest direction can be followed
+        far without a cost that matters.
         """
-        away = theta - problem.penalty.reference
         gone = self.degenerate(theta)
-        if gone.any():
-            gone &= problem.distance(theta + away) <= problem.distance(theta) + 1e-8
+        index = np.flatnonzero(gone)
+        if index.size:
+            some, at = problem.take(index), theta[:, index]
+            hess = some.at(at).expand(np.full(index.size, _SMOOTH), None).hess
+            flattest = np.linalg.eigh(hess.transpose(2, 0, 1)).eigenvectors[:, :, 0].T
+            reach = np.abs(self.layout.bound.direction(flattest)).max((0, 1))
+            step = _FAR / np.maximum(reach, 1e-300) * flattest
+            limit = some.distance(at) + _FREE
+            gone[index] = (some.distance(at + step) < limit) | (some.distance(at - step) < limit)
         return gone
 
     def degenerate(self, theta: Array) -> BoolArray:

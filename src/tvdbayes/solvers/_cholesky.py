@@ -18,7 +18,7 @@ def solve_positive(hess: Array, grad: Array, floor: float = 1e-10) -> Array:
     diagonal = np.abs(hess[range(d), range(d)])
     # The diagonal in the second maximum changes nothing: it is divided by at least 1.
     largest_entry = np.abs(hess).max((0, 1)) / np.sqrt(max(d * d - 1, 1))
-    bound = np.maximum(np.maximum(diagonal.max(0), largest_entry), 1e-300)
+    bound = np.maximum(np.maximum(diagonal.max(0), largest_entry), 1e-100)
     smallest = floor * bound
     factor = np.empty_like(hess)
     pivots = np.empty_like(grad)

@@ -19,6 +19,7 @@ TAU_END = 1e-9
 """The last smoothing: a unit's smoothed value is off by at most half of this times its mass."""
 
 _ARMIJO = 1e-4
+_ROUNDING = 1e-15
 _SHORTEN = 0.3
 _SHORTEST = 1e-5
 _LONGEST = 5.0
@@ -50,7 +51,7 @@ def newton(
     for _ in range(max_iter):
         point = batch.at(trial)
         with np.errstate(invalid="ignore"):
-            enough = merit - _ARMIJO * length * promise + 1e-15
+            enough = merit - _ARMIJO * length * promise + _ROUNDING * (1 + np.abs(merit))
         taken = open_ & (point.merit(widths) <= enough)
         theta[:, draws[taken]] = trial[:, taken]
         last = widths <= tau_end if kinked else np.ones(draws.size, bool)
@@ -74,6 +75,8 @@ def newton(
 
         stuck = open_ & (length < _SHORTEST)
         sure = taken & last & (promise < tolerance)
+        # The last step is too short to be worth an evaluation, but not to be taken.
+        theta[:, draws[sure]] += step[:, sure]
         status[draws[sure]] = Status.CONVERGED
         status[draws[stuck & last]] = Status.STALLED
         open_ &= ~(sure | (stuck & last))

@@ -1,0 +1,178 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from tvdbayes import FamilyError
+from tvdbayes.families import (
+    ALL_FAMILIES,
+    ALL_LINKS,
+    AbstractFamily,
+    AbstractLink,
+    Binomial,
+    Cloglog,
+    Logit,
+    Poisson,
+    Probit,
+)
+
+ids = [f"{f.name}-{getattr(getattr(f, 'link', None), 'name', 'log')}" for f in ALL_FAMILIES]
+families = pytest.mark.parametrize("family", ALL_FAMILIES, ids=ids)
+TRIALS = 7.0
+
+
+def support(family):
+    """All outcomes that matter at the predictors used here."""
+    y = np.arange(200.0)
+    return y[family.possible(y, np.full_like(y, TRIALS))]
+
+
+def predictors(family):
+    return np.tile(np.linspace(-2, 2, 9), (len(family.predictors), 1))[:, None, :]
+
+
+def test_every_family_and_link_is_in_the_law_tests():
+    assert {type(f) for f in ALL_FAMILIES} == set(AbstractFamily.__subclasses__())
+    assert {type(link) for link in ALL_LINKS} == set(AbstractLink.__subclasses__())
+
+
+@families
+def test_pmf_sums_to_one(family):
+    y = support(family)[:, None]
+    total = family.pmf(y, predictors(family), np.array(TRIALS)).sum(0)
+    assert np.allclose(total, 1, atol=1e-12)
+
+
+@families
+def test_score_and_curvature_equal_finite_differences(family):
+    y, eta, trials, h = support(family)[:12, None], predictors(family), np.array(TRIALS), 1e-5
+    for k in range(len(family.predictors)):
+        step = np.zeros((len(family.predictors), 1, 1))
+        step[k] = h
+        up, down = (family.log_pmf(y, eta + s * step, trials) for s in (1, -1))
+        assert np.allclose(family.score(y, eta, trials)[k], (up - down) / (2 * h), atol=1e-7)
+        up, down = (family.score(y, eta + s * step, trials) for s in (1, -1))
+        slope = (up - down) / (2 * h)
+        assert np.allclose(family.curvature(y, eta, trials)[:, k], slope, atol=1e-6)
+
+
+@families
+def test_jet_is_the_pmf_with_its_derivatives(family):
+    y, eta, trials = support(family)[:12, None], predictors(family), np.array(TRIALS)
+    pmf, first, second = family.jet(y, eta, trials)
+    score = family.score(y, eta, trials)
+    assert np.allclose(pmf, family.pmf(y, eta, trials), rtol=1e-12)
+    assert np.allclose(first, pmf * score, atol=1e-13)
+    expected = pmf * (score[:, None] * score + family.curvature(y, eta, trials))
+    assert np.allclose(second, expected, atol=1e-12)
+
+
+@families
+def test_power_sum_is_the_sum_over_the_support(family):
+    y, eta, trials, h = support(family)[:, None], predictors(family)[:, 0], np.array([TRIALS]), 1e-5
+    for power in (1.0, 1.5, 2.0):
+        total, first, second = family.power_sum(eta, power, trials)
+        dense = (family.pmf(y, eta[:, None], trials) ** power).sum(0)
+        assert np.allclose(total, dense, rtol=1e-12)
+        (up, up1, _), (down, down1, _) = (
+            family.power_sum(eta + s * h, power, trials) for s in (1, -1)
+        )
+        assert np.allclose(first[0], (up - down) / (2 * h), atol=1e-8)
+        assert np.allclose(second[0, 0], (up1 - down1)[0] / (2 * h), atol=1e-8)
+
+
+def test_power_sum_of_large_rates_matches_the_bessel_form():
+    # For power 2 the sum is exp(-2 rate) I0(2 rate).
+    from scipy.special import ive
+
+    rate = np.array([3.0, 50.0, 1e3, 1e5, 1e7])
+    total = Poisson().power_sum(np.log(rate)[None], 2.0, np.ones(5))[0]
+    # Above 1e5 the pmf itself has fewer digits: it is a difference of numbers of the rate's size.
+    assert np.allclose(total, ive(0, 2 * rate), rtol=1e-8)
+
+
+@families
+def test_sampler_follows_the_pmf(family):
+    rng = np.random.default_rng(7)
+    eta = np.full((len(family.predictors), 20_000), 0.4)
+    trials = np.full(20_000, TRIALS)
+    drawn = family.sample(rng, eta, trials)
+    y = support(family)
+    expected = family.pmf(y, np.full((len(family.predictors), y.size), 0.4), np.array(TRIALS))
+    often = expected * drawn.size > 5
+    common = y[often]
+    seen = np.array([(drawn == v).sum() for v in common] + [(~np.isin(drawn, common)).sum()])
+    wanted = drawn.size * np.append(expected[often], 1 - expected[often].sum())
+    # The last bin, all rare outcomes, is dropped where there are none to speak of.
+    used = wanted > 1
+    chi2 = ((seen - wanted)[used] ** 2 / wanted[used]).sum()
+    assert seen[~used].sum() < 10
+    assert chi2 < stats.chi2.ppf(0.9999, used.sum() - 1)
+
+
+@families
+def test_mean_is_the_mean_of_the_pmf(family):
+    y, eta, trials = support(family)[:, None], predictors(family), np.array(TRIALS)
+    dense = (y * family.pmf(y, eta, trials)).sum(0)
+    assert np.allclose(family.mean(eta, trials)[0], dense, rtol=1e-10)
+
+
+@families
+def test_saturated_predictor_makes_the_outcome_likely(family):
+    y = support(family)[:6]
+    eta = family.saturated(y, np.full_like(y, TRIALS))
+    own = family.pmf(y, eta, np.full_like(y, TRIALS))
+    for step in (-4, 4):
+        inner = (y > 0) & (y < TRIALS) if step < 0 else y < TRIALS
+        assert (own > family.pmf(y, eta + step, np.full_like(y, TRIALS)))[inner & (y != 1)].all()
+    assert np.isfinite(eta).all()
+
+
+@pytest.mark.parametrize(
+    ("link", "cdf"),
+    [
+        (Logit(), stats.logistic.cdf),
+        (Probit(), stats.norm.cdf),
+        (Cloglog(), lambda t: -np.expm1(-np.exp(t))),
+    ],
+    ids=["logit", "probit", "cloglog"],
+)
+def test_links_keep_their_digits_in_both_tails(link, cdf):
+    eta = np.array([-30.0, -8.0, -1.0, 0.0, 1.0, 3.0])
+    (log_prob, *_), (log_rest, *_) = link.log_tails(eta)
+    assert np.allclose(np.exp(log_prob), cdf(eta), rtol=1e-12)
+    assert np.allclose(np.exp(log_prob) + np.exp(log_rest), 1, atol=1e-14)
+    assert np.allclose(link.tail(np.array(True), eta)[0], cdf(eta), rtol=1e-12)
+    inner = eta[2:]
+    assert np.allclose(link.link(cdf(inner)), inner, atol=1e-9)
+    for extreme in (-1e4, 1e4):
+        tails = link.log_tails(np.array([extreme]))
+        assert np.isfinite(tails).all()
+
+
+def test_poisson_and_binomial_agree_with_scipy(rng):
+    eta = rng.normal(size=(1, 50))
+    y = rng.integers(0, 8, 50).astype(float)
+    ones = np.ones(50)
+    expected = stats.poisson.pmf(y, np.exp(eta[0]))
+    assert np.allclose(Poisson().pmf(y, eta, ones), expected, rtol=1e-12)
+    trials = y + rng.integers(1, 5, 50)
+    expected = stats.binom.pmf(y, trials, 1 / (1 + np.exp(-eta[0])))
+    assert np.allclose(Binomial().pmf(y, eta, trials), expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("name", "y", "trials", "words"),
+    [
+        ("poisson", [0, 2, -1], [1, 1, 1], ["at least 0", "1 of 3 is not", "-1.0 in row 2"]),
+        ("poisson", [0.5, 1, 1.5], [1, 1, 1], ["whole", "2 of 3 are not", "0.5 in row 0"]),
+        ("bernoulli", [0, 1, 2], [1, 1, 1], ["0 or 1", "2.0 in row 2"]),
+        ("binomial", [3, 9], [8, 8], ["between 0 and their trials", "9.0 in row 1"]),
+        ("binomial", [0, 0], [8, 0], ["at least 1", "row 1"]),
+        ("binomial", [0, 1], [8, 1.5], ["whole", "row 1"]),
+    ],
+)
+def test_impossible_outcomes_are_named(name, y, trials, words):
+    family = next(f for f in ALL_FAMILIES if f.name == name)
+    with pytest.raises(FamilyError) as error:
+        family.check_outcomes(np.array(y, float), np.array(trials, float))
+    assert all(word in str(error.value) for word in words)

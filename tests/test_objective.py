@@ -1,0 +1,125 @@
+"""One chain rule for everything: families x divergences x partitions against finite differences."""
+
+import numpy as np
+import pytest
+
+from tvdbayes import Cells, Model
+from tvdbayes.divergences import ALL_DIVERGENCES
+from tvdbayes.families import ALL_FAMILIES
+from tvdbayes.objective import Layout, Objective
+from tvdbayes.partitions import AbstractPartition, Distinct, Singletons
+from tvdbayes.predictors import AbstractPredictor, Linear, dependent_columns
+
+PARTITIONS = [Distinct(), Singletons()]
+PREDICTORS = [Linear()]
+
+
+def test_every_partition_and_predictor_is_in_the_law_tests():
+    assert {type(p) for p in PARTITIONS} == set(AbstractPartition.__subclasses__())
+    assert {type(p) for p in PREDICTORS} == set(AbstractPredictor.__subclasses__())
+
+
+def cells_for(family, rng, n=120):
+    x = np.column_stack([np.ones(n), rng.integers(0, 3, n), rng.choice([-1.5, 0.5, 4.0], n)])
+    trials = rng.integers(2, 6, n) if family.needs_trials else np.ones(n)
+    eta = (x @ [0.2, 0.3, -0.2])[None]
+    y = family.sample(rng, eta, trials)
+    return Cells.from_rows(x, y, trials=trials, offset=0.1 * x[:, 1])
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS)
+@pytest.mark.parametrize("partition", PARTITIONS, ids=lambda p: p.name)
+@pytest.mark.parametrize("divergence", ALL_DIVERGENCES, ids=lambda d: d.name)
+@pytest.mark.parametrize("family", ALL_FAMILIES, ids=repr)
+def test_gradient_and_curvature_equal_finite_differences(
+    family, divergence, partition, predictor, rng
+):
+    cells = cells_for(family, rng)
+    layout = Layout(Model(family, predictor), cells, partition, cells)
+    p = rng.dirichlet(cells.counts, 2).T
+    theta = rng.normal(size=(3, 2)) * 0.4
+    reference = np.array([0.1, -0.2, 0.3])
+    problem = Objective(layout, divergence, ridge=0.01, reference=reference).on(p)
+    tau, h = np.full(2, 0.3), 1e-5
+    view = problem.at(theta).expand(tau, None)
+    assert np.allclose(view.merit, problem.at(theta).merit(tau), atol=1e-14)
+    for j in range(3):
+        step = np.zeros((3, 1))
+        step[j] = h
+        up, down = (problem.at(theta + s * step).expand(tau, None) for s in (1, -1))
+        assert np.allclose(view.grad[j], (up.merit - down.merit) / (2 * h), atol=2e-9)
+        assert np.allclose(view.hess[j], (up.grad - down.grad) / (2 * h), atol=2e-8)
+
+
+@pytest.mark.parametrize("divergence", ALL_DIVERGENCES, ids=lambda d: d.name)
+def test_scores_of_a_pool_are_the_values_of_its_members(divergence, count_cells, rng):
+    cells = count_cells
+    layout = Layout(Model(ALL_FAMILIES[0]), cells, Distinct(), cells)
+    problem = Objective(layout, divergence, ridge=0.01).on(rng.dirichlet(cells.counts, 4).T)
+    pool = rng.normal(size=(3, 5)) * 0.3
+    expected = [problem.value(np.repeat(pool[:, [k]], 4, axis=1)) for k in range(5)]
+    assert np.allclose(problem.score(pool), expected, atol=1e-13)
+
+
+@pytest.mark.parametrize("divergence", ALL_DIVERGENCES, ids=lambda d: d.name)
+def test_the_value_without_smoothing_is_distance_plus_penalty(divergence, count_cells, rng):
+    cells = count_cells
+    layout = Layout(Model(ALL_FAMILIES[0]), cells, Distinct(), cells)
+    problem = Objective(layout, divergence).on(rng.dirichlet(cells.counts, 3).T)
+    theta = rng.normal(size=(3, 3)) * 0.3
+    assert np.allclose(problem.at(theta).merit(np.zeros(3)), problem.value(theta), atol=1e-13)
+
+
+def test_a_draw_without_mass_in_some_cells_is_finite(count_cells):
+    cells = count_cells
+    p = np.zeros((cells.n_cells, 1))
+    p[:3] = 1 / 3
+    for divergence in ALL_DIVERGENCES:
+        layout = Layout(Model(ALL_FAMILIES[0]), cells, Distinct(), cells)
+        problem = Objective(layout, divergence).on(p)
+        view = problem.at(np.zeros((3, 1))).expand(np.array([1e-9]), None)
+        assert np.isfinite(view.merit).all()
+        assert np.isfinite(view.grad).all()
+        assert np.isfinite(view.hess).all()
+        assert np.isfinite(problem.distance(np.zeros((3, 1)))).all()
+
+
+def test_standardised_coordinates_come_back_to_the_users(rng):
+    x = np.column_stack([np.full(30, 2.0), rng.normal(1e6, 3, 30), rng.integers(0, 2, 30)])
+    cells = Cells.from_rows(x, rng.poisson(2, 30))
+    bound = Linear().bind(cells, cells)
+    theta = np.array([[0.5], [1e-3], [-1.0]])
+    inside = bound.from_user(theta)
+    assert np.allclose(bound.to_user(inside), theta, rtol=1e-9)
+    assert np.allclose(bound.eta(inside)[0, :, 0], cells.x @ theta[:, 0], rtol=1e-9)
+    assert bound.penalised.tolist() == [False, True, True]
+
+
+def test_further_predictors_have_their_own_columns_and_names():
+    cells = Cells.from_rows([[1.0, 0.0], [1.0, 1.0]], [0, 1], names=("Intercept", "x"))
+    linear = Linear(columns=((0, 1), (0,)))
+    names = linear.param_names(cells.names, ("", "inflation"))
+    assert names == ("Intercept", "x", "inflation:Intercept")
+    bound = linear.bind(cells, cells)
+    assert bound.eta(np.ones((3, 4))).shape == (2, 2, 4)
+
+
+def test_curvature_of_two_predictors_is_the_dense_one(rng):
+    x = np.column_stack([np.ones(12), rng.normal(size=12)])
+    cells = Cells.from_rows(x, rng.poisson(1, 12))
+    bound = Linear(columns=((0, 1), (0,))).bind(cells, cells)
+    weights = rng.normal(size=(2, 2, cells.n_x, 3))
+    weights[0, 1] = weights[1, 0]
+    hess = bound.pull_curvature([[weights[0, 0]], [weights[1, 0], weights[1, 1]]])
+    z = [bound.designs[0], bound.designs[1]]
+    for j in range(3):
+        blocks = [[z[a].T @ (weights[a, b, :, j, None] * z[b]) for b in range(2)] for a in range(2)]
+        assert np.allclose(hess[..., j], np.block(blocks))
+
+
+def test_dependent_columns_are_found(rng):
+    x = rng.normal(size=(20, 3))
+    assert dependent_columns(x) == []
+    assert len(dependent_columns(np.column_stack([x, x[:, 0] + x[:, 1]]))) == 1
+    assert len(dependent_columns(rng.normal(size=(3, 5)))) == 2
+    assert dependent_columns(np.column_stack([x, np.zeros(20)])) == [3]

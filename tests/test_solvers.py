@@ -1,0 +1,190 @@
+import numpy as np
+import pytest
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import gammaln
+
+from tvdbayes import TVD, Binomial, Cells, Hellinger, Model, Poisson
+from tvdbayes.bootstrap._plan import prepare, solve_block
+from tvdbayes.bootstrap._starts import elemental, scan
+from tvdbayes.divergences import ALL_DIVERGENCES
+from tvdbayes.objective import Layout, Objective
+from tvdbayes.partitions import Distinct
+from tvdbayes.solvers import Status, newton, reference_bfgs, scalar, solve_from_pool
+from tvdbayes.solvers._cholesky import solve_positive
+from tvdbayes.weights import Stream, reweight
+
+
+def layout_of(model, cells):
+    return Layout(model, cells, Distinct(), cells)
+
+
+def contaminated_counts(rng, n, share, shift, rate=3.0):
+    y = rng.poisson(rate, n)
+    y[rng.random(n) < share] += shift
+    return Cells.from_rows(np.ones((n, 1)), y)
+
+
+def exact_minimum(cells, p):
+    """Lowest TVD of a Poisson table by brute force: every kink, and every piece between kinks."""
+    y = cells.y
+
+    def log_pmf(eta, c):
+        return y[c] * eta - np.exp(eta) - gammaln(y[c] + 1)
+
+    def distance(eta):
+        return np.maximum(p - np.exp(y * eta - np.exp(eta) - gammaln(y + 1)), 0).sum()
+
+    low, high = -12.0, np.log(y.max() + 1) + 3
+    kinks = [low, high]
+    for c in range(y.size):
+        mode = np.log(y[c]) if y[c] > 0 else low
+        target = np.log(p[c])
+        for a, b in ((low, mode), (mode, high)):
+            if a < b and (log_pmf(a, c) - target) * (log_pmf(b, c) - target) < 0:
+                kinks.append(brentq(lambda e, c=c, t=target: log_pmf(e, c) - t, a, b, xtol=1e-14))
+    kinks = np.sort(kinks)
+    best = min(distance(k) for k in kinks)
+    for a, b in zip(kinks[:-1], kinks[1:], strict=True):
+        if b - a > 1e-12:
+            found = minimize_scalar(
+                distance, bounds=(a, b), method="bounded", options={"xatol": 1e-12}
+            )
+            best = min(best, found.fun)
+    return best
+
+
+@pytest.mark.parametrize(
+    ("share", "shift"), [(0.0, 0), (0.15, 20), (0.3, 4), (0.45, 8), (0.45, 20)]
+)
+def test_one_parameter_search_is_exact(share, shift):
+    """A sample of the 1,000 problems of benchmarks/accuracy.py."""
+    rng = np.random.default_rng(int(100 * share) + shift)
+    cells = contaminated_counts(rng, 200, share, shift, rate=rng.uniform(0.5, 6))
+    layout = layout_of(Model(Poisson()), cells)
+    p = reweight(cells, rng, 12).p
+    found = scalar(Objective(layout, TVD()).on(p), scan(layout, np.zeros(1)))
+    exact = [exact_minimum(cells, p[:, j]) for j in range(12)]
+    # The rule that breaks ties may add up to 1e-11 times a squared distance.
+    distance = Objective(layout, TVD()).on(p).distance(found.theta)
+    assert (distance <= np.array(exact) + 1e-10).all()
+    assert (found.status == Status.CONVERGED).all()
+
+
+def test_a_flat_minimum_is_answered_by_its_middle():
+    """Far contamination makes the Poisson objective flat on [rate, rate - log(1 - share)]."""
+    rate, share, y = 3.0, 0.15, np.arange(40.0)
+    mass = (1 - share) * np.exp(y * np.log(rate) - rate - gammaln(y + 1))
+    y, mass = np.append(y, 500.0), np.append(mass, share)
+    cells = Cells.from_counts(np.ones((y.size, 1)), y, mass)
+    layout = layout_of(Model(Poisson()), cells)
+    problem = Objective(layout, TVD(), reference=np.array([1.0])).on(cells.p[:, None])
+    found = scalar(problem, scan(layout, np.zeros(1)))
+    assert np.isclose(found.value[0], share, atol=1e-10)
+
+    def above(eta):
+        return problem.distance(np.array([[eta]]))[0] - share - 1e-9
+
+    # On the right the flat stretch ends at the theoretical point; on the left, where only ever
+    # rarer counts begin to object, the objective takes longer to rise by 1e-9.
+    right = np.log(rate - np.log(1 - share))
+    left = brentq(above, np.log(2.5), np.log(rate))
+    assert above(np.log(rate)) < 0 < above(right + 1e-6)
+    assert np.isclose(found.theta[0, 0], (left + right) / 2, atol=1e-6)
+
+
+def test_an_uneven_kink_is_no_tie(rng):
+    cells = contaminated_counts(rng, 100, 0.2, 10)
+    layout = layout_of(Model(Poisson()), cells)
+    p = reweight(cells, rng, 50).p
+    problem = Objective(layout, TVD()).on(p)
+    found = scalar(problem, scan(layout, np.zeros(1)))
+    for step in (-1e-5, 1e-5):
+        assert (problem.value(found.theta + step) >= found.value - 1e-12).all()
+
+
+@pytest.mark.parametrize("divergence", ALL_DIVERGENCES, ids=lambda d: d.name)
+@pytest.mark.parametrize("family", [Poisson(), Binomial()], ids=lambda f: f.name)
+def test_a_constructed_optimum_is_found(divergence, family):
+    """A table that the model reproduces exactly is minimised at its own parameters."""
+    theta = np.array([0.4, -0.3, 0.2])
+    levels = np.array([[1, a, b] for a in range(3) for b in range(2)], float)
+    x, y = np.repeat(levels, 61, axis=0), np.tile(np.arange(61.0), 6)
+    trials = np.full(y.size, 60.0) if family.needs_trials else np.ones(y.size)
+    mass = family.pmf(y, (x @ theta)[None], trials)
+    keep = mass > 1e-14
+    cells = Cells.from_counts(x[keep], y[keep], mass[keep], trials=trials[keep])
+    layout = layout_of(Model(family), cells)
+    plan, solved = prepare(layout, divergence, ridge="auto", prior=None, seed=0, size=16)
+    assert np.allclose(solved.robust.theta[:, 0], theta, atol=1e-5)
+    assert solved.robust.status[0] == Status.CONVERGED
+    assert abs(solved.distance[0]) < 1e-9
+    assert plan.robust.ridge == 0
+
+
+def test_newton_certifies_what_it_says(count_cells, rng):
+    layout = layout_of(Model(Poisson()), count_cells)
+    problem = Objective(layout, TVD()).on(reweight(count_cells, rng, 40).p)
+    found = newton(problem, np.repeat(np.array([[1.0], [0.2], [-0.2]]), 40, axis=1))
+    assert (found.status == Status.CONVERGED).all()
+    assert (found.decrement < 1e-12).all()
+    nearby = rng.normal(size=(200, 3, 1)) * 1e-4
+    for step in nearby:
+        assert (problem.value(found.theta + step) >= found.value - 1e-9).all()
+
+
+def test_draws_do_not_influence_each_other(count_cells, rng):
+    layout = layout_of(Model(Poisson()), count_cells)
+    problem = Objective(layout, Hellinger()).on(reweight(count_cells, rng, 20).p)
+    start = np.repeat(np.array([[1.0], [0.2], [-0.2]]), 20, axis=1)
+    together = newton(problem, start)
+    alone = newton(problem.take(np.array([7])), start[:, :1])
+    assert np.allclose(together.theta[:, 7], alone.theta[:, 0], atol=1e-9)
+
+
+def test_most_draws_reach_the_best_of_many_starts(rng):
+    """The issue's three-parameter case, on fewer draws; benchmarks/accuracy.py has the full one."""
+    n = 400
+    x = np.column_stack([np.ones(n), rng.integers(0, 3, n), rng.integers(0, 3, n)])
+    y = rng.poisson(np.exp(x @ [1, 0.3, -0.2]))
+    y[rng.random(n) < 0.4] += 20
+    cells = Cells.from_rows(x, y)
+    layout = layout_of(Model(Poisson()), cells)
+    plan, _ = prepare(layout, TVD(), ridge="auto", prior=None, seed=0, size=64)
+    problem = plan.robust.on(reweight(cells, rng, 64).p)
+    found = solve_from_pool(problem, plan.pool)
+    starts = elemental(layout, np.zeros(3), rng, 60)
+    index = np.repeat(np.arange(64), 60)
+    best = newton(problem.take(index), np.tile(starts, 64)).value.reshape(64, 60).min(1)
+    assert (found.value <= np.minimum(best, found.value) + 1e-4).mean() >= 0.96
+
+
+def test_the_reference_is_never_better_by_much(rng):
+    cells = contaminated_counts(rng, 200, 0.15, 10)
+    layout = layout_of(Model(Poisson()), cells)
+    plan, _ = prepare(layout, TVD(), ridge="auto", prior=None, seed=0, size=16)
+    solved = solve_block(plan, 0)
+    p = reweight(cells, Stream.generator(0, Stream.DRAWS), 16).p
+    slow = reference_bfgs(plan.robust.on(p), solved.twin.theta)
+    assert (solved.distance <= slow.value + 1e-7).all()
+
+
+def test_modified_cholesky_leaves_positive_matrices_alone(rng):
+    for d in (1, 2, 5):
+        roots = rng.normal(size=(d, d, 30))
+        hess = np.einsum("ikb,jkb->ijb", roots, roots) + 0.1 * np.eye(d)[..., None]
+        grad = rng.normal(size=(d, 30))
+        exact = np.linalg.solve(hess.transpose(2, 0, 1), grad.T[..., None])[..., 0].T
+        assert np.allclose(solve_positive(hess, grad), exact, rtol=1e-6, atol=1e-8)
+
+
+def test_modified_cholesky_always_descends(rng):
+    hess = rng.normal(size=(4, 4, 200))
+    hess += hess.transpose(1, 0, 2)
+    grad = rng.normal(size=(4, 200))
+    step = solve_positive(hess, grad)
+    assert ((step * grad).sum(0) > 0).all()
+    assert np.isfinite(solve_positive(np.zeros((2, 2, 1)), np.ones((2, 1)))).all()
+
+
+def test_statuses_carry_a_sentence():
+    assert all(status.sentence.endswith(".") for status in Status)

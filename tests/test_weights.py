@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+
+from tvdbayes import Cells, DataError, Prior, SettingsError
+from tvdbayes.weights import block_size, reweight
+
+
+def table():
+    return Cells.from_counts([[1.0], [1.0], [2.0]], [0, 1, 0], [3, 5, 12])
+
+
+def test_weights_of_cells_have_the_moments_of_weights_of_rows():
+    """Dirichlet(1, ..., 1) over 20 rows, added up by cell, is Dirichlet(counts)."""
+    cells = table()
+    p = reweight(cells, np.random.default_rng(0), 60_000).p
+    n, share = cells.n_obs, cells.p
+    assert np.allclose(p.sum(0), 1, atol=1e-14)
+    error = 4 / np.sqrt(p.shape[1])
+    variance = share * (1 - share) / (n + 1)
+    assert np.allclose(p.mean(1), share, atol=error * np.sqrt(variance.max()))
+    assert np.allclose(p.var(1), variance, rtol=2.5 * error)
+    assert np.allclose(np.cov(p)[0, 1], -share[0] * share[1] / (n + 1), rtol=5 * error)
+
+
+def test_tiny_counts_do_not_underflow_to_nothing():
+    cells = Cells.from_counts([[1.0], [1.0]], [0, 1], [1e-5, 2e-5])
+    p = reweight(cells, np.random.default_rng(0), 3000).p
+    assert np.isfinite(p).all()
+    assert np.allclose(p.sum(0), 1)
+    assert abs(p.mean(1)[1] - 2 / 3) < 0.03
+
+
+def test_a_table_as_base_measure_is_exact():
+    cells, base = table(), Cells.from_counts([[1.0], [3.0]], [1, 2], [1, 3])
+    joint, left = Prior(8.0, base).absorb(cells)
+    assert left is None
+    assert np.array_equal(joint.counts, [3, 7, 12, 6])
+    p = reweight(joint, np.random.default_rng(1), 40_000).p
+    assert np.allclose(p.mean(1), joint.p, atol=0.003)
+
+
+def test_atoms_tend_to_the_base_measure_as_alpha_and_atoms_grow():
+    cells = table()
+
+    def base(rng, size):
+        return np.full((size, 1), 2.0), rng.integers(0, 2, size).astype(float)
+
+    far = []
+    for alpha, n_atoms in ((1, 5), (100, 50), (10_000, 2_000)):
+        drawn = reweight(cells, np.random.default_rng(2), 40, Prior(alpha, base, n_atoms))
+        at_two = drawn.cells.x[drawn.cells.x_index, 0] == 2
+        target = np.where(at_two, 0.5, 0.0)
+        far.append(np.abs(drawn.p - target[:, None]).sum(0).mean() / 2)
+        assert np.allclose(drawn.p.sum(0), 1)
+    assert far[0] > far[1] > far[2]
+    assert far[2] < 0.02
+
+
+def test_atoms_keep_the_prior_weight_of_alpha_rows():
+    cells = table()
+
+    def base(rng, size):
+        return np.full((size, 1), 9.0), np.zeros(size)
+
+    drawn = reweight(cells, np.random.default_rng(3), 20_000, Prior(5.0, base, 10))
+    prior = drawn.p[drawn.cells.x[drawn.cells.x_index, 0] == 9].sum(0)
+    n = cells.n_obs
+    share = 5 / (n + 5)
+    assert abs(prior.mean() - share) < 0.003
+    assert np.isclose(prior.var(), share * (1 - share) / (n + 6), rtol=0.05)
+
+
+def test_each_draw_has_atoms_of_its_own():
+    def base(rng, size):
+        return rng.normal(size=(size, 1)), np.zeros(size)
+
+    drawn = reweight(table(), np.random.default_rng(4), 6, Prior(50.0, base, 3))
+    atoms = drawn.p[~np.isin(drawn.cells.x[drawn.cells.x_index, 0], [1, 2])]
+    assert atoms.shape[0] == 18
+    assert ((atoms > 0).sum(1) == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [((0.0, table()), "alpha"), ((np.nan, table()), "alpha"), ((1.0, table(), 0), "n_atoms")],
+)
+def test_bad_priors_are_refused(arguments, word):
+    with pytest.raises(SettingsError, match=word):
+        Prior(*arguments)
+
+
+def test_a_base_measure_of_the_wrong_shape_is_named():
+    def base(rng, size):
+        return np.ones((size, 2)), np.zeros(size)
+
+    with pytest.raises(DataError, match=r"\(20, 1\).*got \(20, 2\)"):
+        reweight(table(), np.random.default_rng(0), 2, Prior(1.0, base, 10))
+
+
+def test_block_size_depends_on_the_table_alone():
+    sizes = [block_size(m) for m in (1, 100, 1_000, 10_000, 10**7)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] == 1024
+    assert sizes[-1] == 16
