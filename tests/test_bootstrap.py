@@ -213,13 +213,13 @@ def test_progress_is_reported(count_cells):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (dict(n_draws=-1), "n_draws.*-1"),
-        (dict(n_draws=2.5), "n_draws.*2.5"),
-        (dict(seed=-3), "seed.*-3"),
-        (dict(seed=None), "seed.*None"),
-        (dict(ridge=-0.1), "ridge.*-0.1"),
-        (dict(ridge="strong"), "ridge.*strong"),
-        (dict(n_jobs=0), "n_jobs.*0"),
+        ({"n_draws": -1}, "n_draws.*-1"),
+        ({"n_draws": 2.5}, "n_draws.*2.5"),
+        ({"seed": -3}, "seed.*-3"),
+        ({"seed": None}, "seed.*None"),
+        ({"ridge": -0.1}, "ridge.*-0.1"),
+        ({"ridge": "strong"}, "ridge.*strong"),
+        ({"n_jobs": 0}, "n_jobs.*0"),
     ],
 )
 def test_settings_out_of_range_are_named(options, words, count_cells):
@@ -242,6 +242,6 @@ def test_summary_sets_robust_beside_ordinary(count_cells):
     assert np.allclose(table["diff"], (fit.draws - fit.kld_draws).mean(0))
     assert "kld_mean" in str(table)
     assert len(str(table).splitlines()) == 4
-    assert list(table.to_dict())[0] == "parameter"
+    assert next(iter(table.to_dict())) == "parameter"
     with pytest.raises(tb.SettingsError, match="between 0 and 1"):
         fit.summary(90)

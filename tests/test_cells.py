@@ -92,17 +92,17 @@ def test_many_columns_do_not_overflow_the_keys(rng):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (dict(x=np.ones((0, 1)), y=[]), ["0 row(s)"]),
-        (dict(x=np.ones((2, 0)), y=[1, 2]), ["0 column(s)"]),
-        (dict(x=[[1.0], [np.nan]], y=[1, 2]), ["'x0'", "nan in row 1", "1 of 2"]),
-        (dict(x=[[1.0], [1.0]], y=[1, np.inf]), ["'y'", "inf in row 1"]),
-        (dict(x=[[1.0], [1.0]], y=[1, 2, 3]), ["(2,)", "(3,)"]),
-        (dict(x=[1.0, 2.0], y=[1, 2]), ["2 dimension", "(2,)"]),
-        (dict(x=[["a"], ["b"]], y=[1, 2]), ["numbers", "'a'"]),
-        (dict(x=[[1.0]], y=["3"]), ["y must hold numbers", "'3'"]),
-        (dict(x=[[1.0], [1.0]], y=[1, 2], weights=[1, -1]), ["-1.0 in row 1"]),
-        (dict(x=[[1.0], [1.0]], y=[1, 2], weights=[0, 0]), ["weights", "zero"]),
-        (dict(x=[[1.0]], y=[1], names=("a", "b")), ["1 names", "got 2"]),
+        ({"x": np.ones((0, 1)), "y": []}, ["0 row(s)"]),
+        ({"x": np.ones((2, 0)), "y": [1, 2]}, ["0 column(s)"]),
+        ({"x": [[1.0], [np.nan]], "y": [1, 2]}, ["'x0'", "nan in row 1", "1 of 2"]),
+        ({"x": [[1.0], [1.0]], "y": [1, np.inf]}, ["'y'", "inf in row 1"]),
+        ({"x": [[1.0], [1.0]], "y": [1, 2, 3]}, ["(2,)", "(3,)"]),
+        ({"x": [1.0, 2.0], "y": [1, 2]}, ["2 dimension", "(2,)"]),
+        ({"x": [["a"], ["b"]], "y": [1, 2]}, ["numbers", "'a'"]),
+        ({"x": [[1.0]], "y": ["3"]}, ["y must hold numbers", "'3'"]),
+        ({"x": [[1.0], [1.0]], "y": [1, 2], "weights": [1, -1]}, ["-1.0 in row 1"]),
+        ({"x": [[1.0], [1.0]], "y": [1, 2], "weights": [0, 0]}, ["weights", "zero"]),
+        ({"x": [[1.0]], "y": [1], "names": ("a", "b")}, ["1 names", "got 2"]),
     ],
 )
 def test_bad_rows_are_named(arguments, words):
@@ -113,5 +113,5 @@ def test_bad_rows_are_named(arguments, words):
 
 def test_tables_of_other_columns_do_not_merge():
     a, b = (Cells.from_rows([[1.0]], [1], names=(name,)) for name in ("age", "size"))
-    with pytest.raises(DataError, match="'age'.*'size'"):
+    with pytest.raises(DataError, match=r"'age'.*'size'"):
         a.merge(b)

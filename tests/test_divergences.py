@@ -44,22 +44,33 @@ def test_distances_lie_between_zero_and_one(divergence, rng):
 
 @group_divergences
 def test_derivatives_in_the_model_mass_equal_finite_differences(divergence, rng):
-    data, model = masses(rng)
-    width, h = np.full_like(data, 1e-3), 1e-7
-    term, slope, curvature = divergence.expand(data, model, width, None)
-    up, down = (divergence.smoothed(data, model + s * h, width) for s in (1, -1))
-    assert np.allclose(term, divergence.smoothed(data, model, width), atol=1e-15)
-    assert np.allclose(slope, (up - down) / (2 * h), atol=1e-6)
-    up, down = (divergence.expand(data, model + s * h, width, None)[1] for s in (1, -1))
-    assert np.allclose(curvature, (up - down) / (2 * h), rtol=1e-4, atol=1e-4)
+    data, model = (m[:, None] for m in masses(rng))
+    tau, h = np.array([0.1]), 1e-7
+
+    def total(unit, step):
+        moved = model.copy()
+        moved[unit] += step
+        return divergence.compare(data, moved).total(tau)[0]
+
+    slope, bend = divergence.compare(data, model).derivatives(tau, None)
+    expected = [(total(u, h) - total(u, -h)) / (2 * h) for u in range(len(data))]
+    assert np.allclose(slope[:, 0], expected, atol=1e-6)
+    up, down = (divergence.compare(data, model + s * h).derivatives(tau, None)[0] for s in (1, -1))
+    assert np.allclose(bend, (up - down) / (2 * h), rtol=1e-4, atol=1e-4)
+
+
+@group_divergences
+def test_the_total_without_smoothing_is_the_sum_of_the_terms(divergence, rng):
+    data, model = (m[:, None] for m in masses(rng))
+    total = divergence.compare(data, model).total(np.zeros(1))
+    assert np.allclose(total, divergence.term(data, model).sum(0), atol=1e-15)
 
 
 def test_smoothing_is_off_by_at_most_half_its_width(rng):
-    data, model = masses(rng)
-    for width in (1e-2, 1e-5, 0.0):
-        gap = TVD().smoothed(data, model, np.full_like(data, width)) - TVD().term(data, model)
-        assert (gap >= -1e-18).all()
-        assert gap.max() <= width / 2 + 1e-18
+    data, model = (m[:, None] for m in masses(rng))
+    for tau in (1e-2, 1e-5, 0.0):
+        gap = TVD().compare(data, model).total(np.array([tau])) - TVD().term(data, model).sum(0)
+        assert -1e-15 <= gap[0] <= tau / 2 + 1e-15
 
 
 @row_divergences

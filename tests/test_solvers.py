@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize_scalar
@@ -44,7 +46,7 @@ def exact_minimum(cells, p):
                 kinks.append(brentq(lambda e, c=c, t=target: log_pmf(e, c) - t, a, b, xtol=1e-14))
     kinks = np.sort(kinks)
     best = min(distance(k) for k in kinks)
-    for a, b in zip(kinks[:-1], kinks[1:], strict=True):
+    for a, b in itertools.pairwise(kinks):
         if b - a > 1e-12:
             found = minimize_scalar(
                 distance, bounds=(a, b), method="bounded", options={"xatol": 1e-12}

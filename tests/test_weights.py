@@ -59,7 +59,7 @@ def test_atoms_tend_to_the_base_measure_as_alpha_and_atoms_grow():
 def test_atoms_keep_the_prior_weight_of_alpha_rows():
     cells = table()
 
-    def base(rng, size):
+    def base(_, size):
         return np.full((size, 1), 9.0), np.zeros(size)
 
     drawn = reweight(cells, np.random.default_rng(3), 20_000, Prior(5.0, base, 10))
@@ -90,7 +90,7 @@ def test_bad_priors_are_refused(arguments, word):
 
 
 def test_a_base_measure_of_the_wrong_shape_is_named():
-    def base(rng, size):
+    def base(_, size):
         return np.ones((size, 2)), np.zeros(size)
 
     with pytest.raises(DataError, match=r"\(20, 1\).*got \(20, 2\)"):

@@ -11,6 +11,7 @@ Each has derivatives in its own argument only; the chain rule to parameters is `
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -20,7 +21,9 @@ from tvdbayes._typing import Array
 
 __all__ = [
     "KLD",
+    "TINY",
     "TVD",
+    "AbstractComparison",
     "AbstractDivergence",
     "AbstractGroupDivergence",
     "AbstractRowDivergence",
@@ -31,8 +34,8 @@ __all__ = [
 Group = TypeVar("Group")
 Row = TypeVar("Row")
 
-# Model mass below this is taken as this, so that 0 / 0 cannot appear.
-_TINY = 1e-150
+TINY = 1e-100
+"""Masses below this are taken as this, so that 0 / 0 cannot appear."""
 
 
 class AbstractDivergence(ABC):
@@ -52,11 +55,35 @@ class AbstractDivergence(ABC):
         """Call the builder that is named after this divergence's kind."""
 
 
+class AbstractComparison(ABC):
+    """A group divergence at given masses of units, (U, B), with derivatives in the model mass.
+
+    A divergence with kinks is smoothed: `tau` (B,) is the width of the smoothing as a share of a
+    unit's data mass, 0 the divergence itself. Divergences without kinks ignore it.
+    """
+
+    @abstractmethod
+    def total(self, tau: Array) -> Array:
+        """The smoothed divergence, (B,)."""
+
+    @abstractmethod
+    def derivatives(self, tau: Array, pull: Array | None) -> tuple[Array, Array]:
+        """First and second derivative of each unit's term in its model mass, (U, B).
+
+        ``pull`` is what `pull_after` said of this point, an estimate of the multipliers of the
+        kinks. Given one, the curvature of a kinked term is the primal-dual one, which stays
+        informative as the smoothing shrinks (Chan, Golub and Mulet 1999).
+        """
+
+    @abstractmethod
+    def pull_after(self, tau: Array, bend: Array, change: Array) -> Array:
+        """Estimate the multipliers once model masses have changed; `bend` is the curvature."""
+
+
 class AbstractGroupDivergence(AbstractDivergence):
     """Sum over units (a group and an outcome seen in it) of a term in data mass and model mass.
 
-    The data masses of a draw sum to 1. A divergence with kinks is smoothed over a mass of
-    ``width`` around each; width 0 is the divergence itself.
+    The data masses of a draw sum to 1 and are at least `TINY`.
     """
 
     def build(
@@ -72,19 +99,8 @@ class AbstractGroupDivergence(AbstractDivergence):
         """The terms whose sum over units is the divergence."""
 
     @abstractmethod
-    def smoothed(self, data_mass: Array, model_mass: Array, width: Array) -> Array:
-        """The terms, smoothed."""
-
-    @abstractmethod
-    def expand(
-        self, data_mass: Array, model_mass: Array, width: Array, pull: Array | None
-    ) -> tuple[Array, Array, Array]:
-        """The smoothed term, and its first and second derivative in the model mass.
-
-        ``pull`` is an estimate of minus the first derivative at the solution. Where a kinked term
-        is given one, its curvature is the primal-dual one, which stays informative as the width
-        shrinks (Chan, Golub and Mulet 1999).
-        """
+    def compare(self, data_mass: Array, model_mass: Array) -> AbstractComparison:
+        """The divergence at these masses, ready for derivatives."""
 
 
 @dataclass(frozen=True)
@@ -100,19 +116,44 @@ class TVD(AbstractGroupDivergence):
     def term(self, data_mass: Array, model_mass: Array) -> Array:
         return np.maximum(data_mass - model_mass, 0.0)
 
-    def smoothed(self, data_mass: Array, model_mass: Array, width: Array) -> Array:
-        excess = data_mass - model_mass
-        return 0.5 * (excess + np.sqrt(excess * excess + width * width))
+    def compare(self, data_mass: Array, model_mass: Array) -> AbstractComparison:
+        return _Excess(data_mass, 1 - model_mass / data_mass)
 
-    def expand(
-        self, data_mass: Array, model_mass: Array, width: Array, pull: Array | None
-    ) -> tuple[Array, Array, Array]:
-        excess = data_mass - model_mass
-        distance = np.sqrt(excess * excess + np.maximum(width * width, _TINY))
-        sign = excess / distance
-        balance = sign if pull is None else 2 * pull - 1
-        curvature = (0.5 - 0.5 * balance * sign) / distance
-        return 0.5 * (excess + distance), -0.5 - 0.5 * sign, curvature
+
+@dataclass(frozen=True, eq=False)
+class _Excess(AbstractComparison):
+    """Data mass above model mass, relative to the data mass: ``max(r, 0)`` with its kink smoothed
+    to ``(r + sqrt(r^2 + tau^2)) / 2``.
+    """
+
+    data_mass: Array
+    excess: Array
+
+    @cached_property
+    def _square(self) -> Array:
+        return self.excess * self.excess
+
+    def _distance(self, tau: Array) -> Array:
+        """How far from the kink; never 0, so that it can be divided by."""
+        distance: Array = np.sqrt(self._square + np.maximum(tau * tau, TINY))
+        return distance
+
+    def total(self, tau: Array) -> Array:
+        total: Array = np.einsum("ub,ub->b", self.data_mass, self.excess + self._distance(tau))
+        return 0.5 * total
+
+    def derivatives(self, tau: Array, pull: Array | None) -> tuple[Array, Array]:
+        distance = self._distance(tau)
+        sign = self.excess / distance
+        bend = 1 - (sign if pull is None else pull) * sign
+        bend /= distance
+        bend /= self.data_mass
+        bend *= 0.5
+        return -0.5 - 0.5 * sign, bend
+
+    def pull_after(self, tau: Array, bend: Array, change: Array) -> Array:
+        pull: Array = self.excess / self._distance(tau) - 2 * bend * change
+        return np.clip(pull, -1.0, 1.0, out=pull)
 
 
 @dataclass(frozen=True)
@@ -124,15 +165,27 @@ class Hellinger(AbstractGroupDivergence):
     def term(self, data_mass: Array, model_mass: Array) -> Array:
         return data_mass - np.sqrt(data_mass * model_mass)
 
-    def smoothed(self, data_mass: Array, model_mass: Array, width: Array) -> Array:
-        return self.term(data_mass, model_mass)
+    def compare(self, data_mass: Array, model_mass: Array) -> AbstractComparison:
+        return _Affinity(data_mass, np.maximum(model_mass, TINY))
 
-    def expand(
-        self, data_mass: Array, model_mass: Array, width: Array, pull: Array | None
-    ) -> tuple[Array, Array, Array]:
-        model_mass = np.maximum(model_mass, _TINY)
-        slope = -0.5 * np.sqrt(data_mass / model_mass)
-        return self.term(data_mass, model_mass), slope, -0.5 * slope / model_mass
+
+@dataclass(frozen=True, eq=False)
+class _Affinity(AbstractComparison):
+    """Data mass minus the geometric mean of data mass and model mass."""
+
+    data_mass: Array
+    model_mass: Array
+
+    def total(self, tau: Array) -> Array:
+        total: Array = Hellinger().term(self.data_mass, self.model_mass).sum(0)
+        return total
+
+    def derivatives(self, tau: Array, pull: Array | None) -> tuple[Array, Array]:
+        slope = -0.5 * np.sqrt(self.data_mass / self.model_mass)
+        return slope, -0.5 * slope / self.model_mass
+
+    def pull_after(self, tau: Array, bend: Array, change: Array) -> Array:
+        return change
 
 
 class AbstractRowDivergence(AbstractDivergence):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
 __all__ = ["AbstractExecutor", "Joblib", "Serial", "executor_for"]
@@ -22,7 +23,18 @@ def _threads() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def _keep_freed_memory() -> None:
+    """Let the allocator keep what temporaries free, instead of returning it to the system.
+
+    glibc unmaps large blocks as they are freed, so that every temporary array pays for fresh pages;
+    freeing one block just below 32 MiB, never touched, raises that threshold for good. Measured:
+    half of the time of a block of draws. Elsewhere it does nothing.
+    """
+    np.empty((1 << 25) - (1 << 16), np.uint8)
+
+
 def _alone(work: Callable[[int], Result], block: int) -> Result:
+    _keep_freed_memory()
     with _threads().limit(limits=1, user_api="blas"):
         return work(block)
 

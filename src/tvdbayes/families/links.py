@@ -37,6 +37,14 @@ class AbstractLink(ABC):
     def link(self, prob: Array) -> Array:
         """The predictor of a probability strictly between 0 and 1."""
 
+    def log_likelihood(self, successes: Array, failures: Array, eta: Array) -> Tail:
+        """Logarithm of the probability of so many successes and failures in a given order."""
+        success, failure = self.log_tails(eta)
+        value, first, second = (
+            successes * a + failures * b for a, b in zip(success, failure, strict=True)
+        )
+        return value, first, second
+
 
 @dataclass(frozen=True)
 class Logit(AbstractLink):
@@ -46,12 +54,27 @@ class Logit(AbstractLink):
 
     def log_tails(self, eta: Array) -> tuple[Tail, Tail]:
         small = np.exp(-np.abs(eta))
-        log1p, total = np.log1p(small), 1 + small
+        larger = 1 / (1 + small)
+        smaller = small * larger
         positive = eta > 0
-        prob, rest = np.where(positive, 1, small) / total, np.where(positive, small, 1) / total
-        second = -prob * rest
-        log_prob = np.minimum(eta, 0) - log1p
+        prob, rest = np.where(positive, larger, smaller), np.where(positive, smaller, larger)
+        second = -larger * smaller
+        log_prob = np.minimum(eta, 0) - np.log1p(small)
         return (log_prob, rest, second), (log_prob - eta, -prob, second)
+
+    def log_likelihood(self, successes: Array, failures: Array, eta: Array) -> Tail:
+        # The canonical link: the same as for any link, with half of the terms cancelled.
+        total = successes + failures
+        small = np.exp(-np.abs(eta))
+        larger = 1 / (1 + small)
+        smaller = small * larger
+        prob = np.where(eta > 0, larger, smaller)
+        softplus = np.maximum(eta, 0) + np.log1p(small)
+        return (
+            successes * eta - total * softplus,
+            successes - total * prob,
+            -total * (larger * smaller),
+        )
 
     def tail(self, success: BoolArray, eta: Array) -> Tail:
         sign = np.where(success, 1.0, -1.0)

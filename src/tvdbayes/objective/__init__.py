@@ -16,7 +16,7 @@ __all__ = ["TIE_BREAK", "GroupProblem", "Layout", "Objective", "RowProblem"]
 
 _FAR = 4.0
 _FREE = 1e-6
-"""A move of the linear predictor by `_FAR` that changes the divergence by less than `_FREE` is free."""
+"""Moving the linear predictor by `_FAR` is free if it costs less than `_FREE`."""
 _SMOOTH = 1e-6
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.divergences import AbstractGroupDivergence
+from tvdbayes.divergences import TINY, AbstractComparison, AbstractGroupDivergence
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._penalty import Penalty
 
@@ -35,7 +35,7 @@ class GroupProblem:
         cls, layout: Layout, divergence: AbstractGroupDivergence, penalty: Penalty, p: Array
     ) -> "GroupProblem":
         """The problems of the cell masses p (m, B)."""
-        return cls(layout, divergence, penalty, p, layout.atom_mass(p))
+        return cls(layout, divergence, penalty, np.maximum(p, TINY), layout.atom_mass(p))
 
     @property
     def n_params(self) -> int:
@@ -60,8 +60,8 @@ class GroupProblem:
 
     def at(self, theta: Array) -> "GroupPoint":
         pmf, first, second = self.layout.jet(theta)
-        mass = self.atom_mass
-        return GroupPoint(self, theta, mass * pmf, mass * first, mass * second)
+        compared = self.divergence.compare(self.data_mass, self.atom_mass * pmf)
+        return GroupPoint(self, theta, compared, self.atom_mass * first, self.atom_mass * second)
 
     def distance(self, theta: Array) -> Array:
         """The divergence alone, (B,)."""
@@ -112,47 +112,43 @@ class GroupProblem:
 
 @dataclass(frozen=True, eq=False)
 class GroupPoint:
-    """A `GroupProblem` at theta: model masses (U, B) and their derivatives in eta, by pairs."""
+    """A `GroupProblem` at theta: masses compared, and their derivatives in eta by pairs."""
 
     problem: GroupProblem
     theta: Array
-    model_mass: Array
+    compared: AbstractComparison
     first: Array
     second: Array
 
     def merit(self, tau: Array) -> Array:
-        data_mass = self.problem.data_mass
-        terms = self.problem.divergence.smoothed(data_mass, self.model_mass, tau * data_mass)
-        total: Array = terms.sum(0) + self.problem.penalty.value(self.theta)
-        return total
+        return self.compared.total(tau) + self.problem.penalty.value(self.theta)
 
     def expand(self, tau: Array, pull: Array | None) -> "GroupExpansion":
-        data_mass = self.problem.data_mass
-        term, slope, bend = self.problem.divergence.expand(
-            data_mass, self.model_mass, tau * data_mass, pull
-        )
-        curvature = slope * self.second + bend * self.first[:, None] * self.first
+        slope, bend = self.compared.derivatives(tau, pull)
+        curvature = bend * self.first[:, None] * self.first
+        curvature += slope * self.second
         grad, hess = self.problem.layout.pull_back(slope * self.first, curvature)
         grad += self.problem.penalty.grad(self.theta)
         self.problem.penalty.add_curvature(hess)
-        merit = term.sum(0) + self.problem.penalty.value(self.theta)
-        return GroupExpansion(merit, grad, hess, self, slope, bend)
+        return GroupExpansion(self, tau, grad, hess, bend)
 
 
 @dataclass(frozen=True, eq=False)
 class GroupExpansion:
-    """Value, gradient and curvature, and what the slopes of the units will be after a step."""
+    """Gradient and curvature, and what the multipliers of the kinks will be after a step."""
 
-    merit: Array
+    point: GroupPoint
+    tau: Array
     grad: Array
     hess: Array
-    point: GroupPoint
-    slope: Array
     bend: Array
+
+    @property
+    def merit(self) -> Array:
+        return self.point.merit(self.tau)
 
     def pull_after(self, step: Array) -> Array:
         layout = self.point.problem.layout
         along = layout.to_pairs(layout.bound.direction(step))
-        change = (self.point.first * along).sum(0)
-        pull: Array = np.clip(-self.slope - self.bend * change, 0.0, 1.0)
-        return pull
+        change: Array = np.einsum("kqb,kqb->qb", self.point.first, along)
+        return self.point.compared.pull_after(self.tau, self.bend, change)

@@ -60,8 +60,7 @@ def newton(
         widths = np.where(narrow & ~last, np.maximum(widths * quick, tau_end), widths)
 
         view = point.expand(widths, pull)
-        new_step = -solve_positive(view.hess, view.grad)
-        new_step *= np.minimum(1.0, _LONGEST / np.maximum(np.abs(new_step).max(0), 1e-300))
+        new_step = _bounded(-solve_positive(view.hess, view.grad))
         new_promise = -(view.grad * new_step).sum(0)
         if kinked:
             new_pull = view.pull_after(new_step)
@@ -94,3 +93,8 @@ def newton(
             pull = None if pull is None else pull[..., keep]
         trial = theta[:, draws] + length * step
     return Solution(theta, problem.value(theta), status, n_iter, decrement, residual)
+
+
+def _bounded(step: Array) -> Array:
+    size: Array = np.abs(step).max(0)
+    return step * np.minimum(1.0, _LONGEST / np.maximum(size, 1e-300))

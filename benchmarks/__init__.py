@@ -1,0 +1,1 @@
+"""What the documentation claims, measured. ``python -m benchmarks [NAME ...]``."""
