@@ -124,6 +124,7 @@ def run():
     exact = one_parameter()
     Table(
         "accuracy",
+        "accuracy",
         "How far the objective reached lies above a better one. Share within: 1e-10 of the exact "
         "search (first line), 1e-4 of the best of 60 starts, 1e-7 of the paper's procedure.",
         ("problem and yardstick", "problems", "largest excess", "share within"),

@@ -30,6 +30,7 @@ def run():
     ]
     Table(
         "coverage",
+        "coverage",
         "Share of 1,000 data sets whose nominal 90 % interval holds the true rate (Monte-Carlo "
         "error at most .016). Conservative on clean data; blind to contamination that overlaps.",
         ("data", "TVD", "KLD"),
