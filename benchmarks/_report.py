@@ -35,7 +35,7 @@ class Table:
     def publish(self) -> None:
         """Print, and keep beside the code."""
         made = (
-            f"Made by `python -m benchmarks {self.benchmark}` with tvdbayes {tvdbayes.__version__}, "
+            f"Made by `python -m benchmarks {self.benchmark}`, tvdbayes {tvdbayes.__version__}, "
             f"NumPy {np.__version__}, SciPy {scipy.__version__}, Python "
             f"{platform.python_version()}, {platform.machine()}, one core. Seeds are fixed; times "
             "vary by about a fifth from run to run."
