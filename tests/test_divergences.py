@@ -104,7 +104,7 @@ def test_singletons_are_the_linear_score(binary_cells):
     cells, model = binary_cells, Model(Poisson())
     layout = Layout(model, cells, Singletons(), cells)
     theta = np.array([[0.2], [0.1]])
-    score = cells.p @ layout.pmf(theta)
+    score = cells.p @ layout.cell_pairs.pmf(theta)
     distance = Objective(layout, TVD()).on(cells.p[:, None]).distance(theta)
     assert np.allclose(distance, 1 - score, atol=1e-15)
 

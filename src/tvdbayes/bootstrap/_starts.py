@@ -55,6 +55,6 @@ def _designs(layout: Layout) -> list[Array]:
 
 def _saturated(layout: Layout) -> Array:
     """The predictors (k, m) that would make each cell's outcome the likeliest, offset removed."""
-    eta = layout.family.saturated(layout.y, layout.trials)[..., 0].copy()
+    eta = layout.family.saturated(layout.cell_pairs.y, layout.cell_pairs.trials)[..., 0].copy()
     eta[0] -= layout.bound.offset[layout.cells.x_index]
     return eta

@@ -35,7 +35,7 @@ class GroupProblem:
         cls, layout: Layout, divergence: AbstractGroupDivergence, penalty: Penalty, p: Array
     ) -> "GroupProblem":
         """The problems of the cell masses p (m, B)."""
-        return cls(layout, divergence, penalty, np.maximum(p, TINY), layout.atom_mass(p))
+        return cls(layout, divergence, penalty, np.maximum(layout.units.data_mass(p), TINY), layout.units.atom_mass(p))
 
     @property
     def n_params(self) -> int:
@@ -59,13 +59,15 @@ class GroupProblem:
         )
 
     def at(self, theta: Array) -> "GroupPoint":
-        pmf, first, second = self.layout.jet(theta)
-        compared = self.divergence.compare(self.data_mass, self.atom_mass * pmf)
+        pmf, first, second = self.layout.units.pairs.jet(theta)
+        model_mass = self.layout.units.total(self.atom_mass * pmf)
+        compared = self.divergence.compare(self.data_mass, model_mass)
         return GroupPoint(self, theta, compared, self.atom_mass * first, self.atom_mass * second)
 
     def distance(self, theta: Array) -> Array:
         """The divergence alone, (B,)."""
-        model_mass = self.atom_mass * self.layout.pmf(theta)
+        units = self.layout.units
+        model_mass = units.total(self.atom_mass * units.pairs.pmf(theta))
         total: Array = self.divergence.term(self.data_mass, model_mass).sum(0)
         return total
 
@@ -75,14 +77,16 @@ class GroupProblem:
     def score(self, pool: Array) -> Array:
         penalty = self.penalty.value(pool)
         scores = np.empty((pool.shape[1], self.n_draws))
-        for number, pmf in enumerate(self.layout.pmf(pool).T):
-            model_mass = self.atom_mass * pmf[:, None]
+        units = self.layout.units
+        for number, pmf in enumerate(units.pairs.pmf(pool).T):
+            model_mass = units.total(self.atom_mass * pmf[:, None])
             scores[number] = self.divergence.term(self.data_mass, model_mass).sum(0)
         return scores + penalty[:, None]
 
     def kinks(self, candidates: Array, low: Array, high: Array) -> tuple[Array, IntArray]:
         """Where, in one parameter, model mass equals data mass: two roots for each cell."""
-        layout, pmf = self.layout, self.layout.pmf(candidates[None])
+        pairs = self.layout.units.pairs
+        pmf = pairs.pmf(candidates[None])
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = self.data_mass / self.atom_mass
             target = np.log(ratio)
@@ -95,12 +99,12 @@ class GroupProblem:
             found.append((cell, draw, np.full(cell.size, piece), above_right[cell, draw]))
         cell, draw, piece_of, rising = (np.concatenate(parts) for parts in zip(*found, strict=True))
         a, b = candidates[piece_of], candidates[piece_of + 1]
-        z = layout.x_of_pair.spread(layout.bound.designs[0])[cell, 0]
-        offset = layout.x_of_pair.spread(layout.bound.offset)[cell]
-        y, trials, target = layout.y[cell, 0], layout.trials[cell, 0], target[cell, draw]
+        z = pairs.x_of_pair.spread(pairs.bound.designs[0])[cell, 0]
+        offset = pairs.x_of_pair.spread(pairs.bound.offset)[cell]
+        y, trials, target = pairs.y[cell, 0], pairs.trials[cell, 0], target[cell, draw]
         at = (a + b) / 2
         for _ in range(12):
-            log_pmf, score, _ = layout.family.log_jet(y, (z * at + offset)[None], trials)
+            log_pmf, score, _ = pairs.family.log_jet(y, (z * at + offset)[None], trials)
             inside = (log_pmf > target) == rising
             a, b = np.where(inside, a, at), np.where(inside, at, b)
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -125,12 +129,11 @@ class GroupPoint:
 
     def expand(self, tau: Array, pull: Array | None) -> "GroupExpansion":
         slope, bend = self.compared.derivatives(tau, pull)
-        curvature = bend * self.first[:, None] * self.first
-        curvature += slope * self.second
-        grad, hess = self.problem.layout.pull_back(slope * self.first, curvature)
+        units = self.problem.layout.units
+        grad, hess, jacobian = units.expand(self.first, self.second, slope, bend)
         grad += self.problem.penalty.grad(self.theta)
         self.problem.penalty.add_curvature(hess)
-        return GroupExpansion(self, tau, grad, hess, bend)
+        return GroupExpansion(self, tau, grad, hess, bend, jacobian)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,13 +145,12 @@ class GroupExpansion:
     grad: Array
     hess: Array
     bend: Array
+    jacobian: Array
 
     @property
     def merit(self) -> Array:
         return self.point.merit(self.tau)
 
     def pull_after(self, step: Array) -> Array:
-        layout = self.point.problem.layout
-        along = layout.to_pairs(layout.bound.direction(step))
-        change: Array = np.einsum("kqb,kqb->qb", self.point.first, along)
+        change = self.point.problem.layout.units.change(self.jacobian, step)
         return self.point.compared.pull_after(self.tau, self.bend, change)

@@ -36,16 +36,16 @@ class RowProblem:
 
     def at(self, theta: Array) -> "RowPoint":
         layout, divergence, p = self.layout, self.divergence, self.p
-        log_pmf, score, curvature = layout.log_jet(theta)
+        log_pmf, score, curvature = layout.cell_pairs.log_jet(theta)
         slope, bend = divergence.derivatives(log_pmf)
         merit = (p * divergence.loss(log_pmf)).sum(0) + self.penalty.value(theta)
         pull = p * slope
         curvature = pull * curvature
         if bend.any():
             curvature += (p * bend) * score[:, None] * score
-        grad, hess = layout.pull_back(pull * score, curvature)
+        grad, hess = layout.cell_pairs.pull_back(pull * score, curvature)
         if divergence.power:
-            x_mass = layout.x_mass(p)
+            x_mass = layout.cell_pairs.x_of_pair.total(p)
             total, first, second = layout.family.power_sum(
                 layout.bound.eta(theta), divergence.power, layout.x_trials
             )
@@ -65,29 +65,30 @@ class RowProblem:
 
     def score(self, pool: Array) -> Array:
         layout, divergence = self.layout, self.divergence
-        log_pmf = layout.family.log_pmf(layout.y, layout.eta(pool), layout.trials)
+        log_pmf = layout.cell_pairs.log_pmf(pool)
         scores: Array = divergence.loss(log_pmf).T @ self.p
         if divergence.power:
             total = layout.family.power_sum(
                 layout.bound.eta(pool), divergence.power, layout.x_trials
             )[0]
-            scores += total.T @ layout.x_mass(self.p)
+            scores += total.T @ layout.cell_pairs.x_of_pair.total(self.p)
         return scores + self.penalty.value(pool)[:, None]
 
     def _loss(self, theta: Array) -> Array:
         layout, divergence = self.layout, self.divergence
-        log_pmf = layout.family.log_pmf(layout.y, layout.eta(theta), layout.trials)
+        log_pmf = layout.cell_pairs.log_pmf(theta)
         loss: Array = (self.p * divergence.loss(log_pmf)).sum(0)
         if divergence.power:
             total = layout.family.power_sum(
                 layout.bound.eta(theta), divergence.power, layout.x_trials
             )[0]
-            loss += (layout.x_mass(self.p) * total).sum(0)
+            loss += (layout.cell_pairs.x_of_pair.total(self.p) * total).sum(0)
         return loss
 
     def _own_loss(self) -> Array:
         """Loss of a model equal to the table; cells without mass contribute nothing."""
-        x_mass = self.layout.x_of_pair.spread(self.layout.x_mass(self.p))
+        rows = self.layout.cell_pairs.x_of_pair
+        x_mass = rows.spread(rows.total(self.p))
         own = np.where(self.p > 0, self.p, 1.0) / np.where(self.p > 0, x_mass, 1.0)
         loss = self.p * self.divergence.loss(np.log(own))
         if self.divergence.power:

@@ -44,6 +44,10 @@ class AbstractPartition(ABC):
     mean_is_best: ClassVar[bool]
     """Whether the posterior mean estimates better than the minimiser of the unweighted data."""
 
+    def learn(self, cells: Cells, n_params: int, seed: int) -> "AbstractPartition":
+        """Fix the rule on a table; what is returned is a function of x alone."""
+        return self
+
     @abstractmethod
     def group(self, cells: Cells) -> Grouping:
         """Apply the rule to a table."""

@@ -1,0 +1,75 @@
+"""Where the model is evaluated: an x row with an outcome."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tvdbayes._array import Segments
+from tvdbayes._typing import Array
+from tvdbayes.families import AbstractFamily, Jet
+from tvdbayes.predictors import BoundLinear
+
+__all__ = ["Pairs"]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Q pairs of an x row and an outcome, sorted by x row.
+
+    Parameters
+    ----------
+    x_of_pair : Segments
+        The x row of each pair.
+    y, trials : (Q, 1)
+        Outcome and trials of each pair.
+    """
+
+    family: AbstractFamily
+    bound: BoundLinear
+    x_of_pair: Segments
+    y: Array
+    trials: Array
+
+    def eta(self, theta: Array) -> Array:
+        """Predictors (k, Q, B) at parameters (d, B)."""
+        return self.spread(self.bound.eta(theta))
+
+    def spread(self, at_x: Array) -> Array:
+        """(k, n_x, B) to (k, Q, B)."""
+        if at_x.shape[0] == 1:
+            return self.x_of_pair.spread(at_x[0])[None]
+        return at_x.take(self.x_of_pair.index, axis=1)
+
+    def pmf(self, theta: Array) -> Array:
+        """(Q, B)."""
+        return self.family.pmf(self.y, self.eta(theta), self.trials)
+
+    def jet(self, theta: Array) -> Jet:
+        """The pmf with derivatives in eta."""
+        return self.family.jet(self.y, self.eta(theta), self.trials)
+
+    def log_pmf(self, theta: Array) -> Array:
+        """(Q, B)."""
+        return self.family.log_pmf(self.y, self.eta(theta), self.trials)
+
+    def log_jet(self, theta: Array) -> Jet:
+        """The log pmf with derivatives in eta."""
+        return self.family.log_jet(self.y, self.eta(theta), self.trials)
+
+    def pull_back(self, slope: Array, curvature: Array) -> tuple[Array, Array]:
+        """Gradient and second derivative in theta from those in the predictors of the pairs."""
+        k = slope.shape[0]
+        total = self.x_of_pair.total
+        grad = self.bound.pullback([total(slope[a]) for a in range(k)])
+        hess = self.bound.pull_curvature(
+            [[total(curvature[a, b]) for b in range(a + 1)] for a in range(k)]
+        )
+        return grad, hess
+
+    def columns(self) -> list[tuple[int, Array]]:
+        """For each parameter, its predictor and its standardised column at the pairs (Q, 1)."""
+        return [
+            (k, self.x_of_pair.spread(np.ascontiguousarray(z[:, [j]])))
+            for k, z in enumerate(self.bound.designs)
+            for j in range(z.shape[1])
+        ]

@@ -1,0 +1,192 @@
+"""Where data and model are compared: a group of covariate rows and an outcome seen in it.
+
+The mass of an x row is spread by the model over outcomes; a unit's model mass is the sum over the
+rows of its group. With one row per group (distinct x) units, pairs and cells are the same thing,
+and everything here is the identity; with larger groups, or an ensemble of R partitions, a sparse
+matrix of ones takes pairs to units and back.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from tvdbayes._array import Segments
+from tvdbayes._typing import Array, IntArray
+from tvdbayes.cells import Cells
+from tvdbayes.families import AbstractFamily
+from tvdbayes.objective._pairs import Pairs
+from tvdbayes.partitions import Grouping
+from tvdbayes.predictors import BoundLinear
+
+__all__ = ["AbstractUnits", "make_units"]
+
+
+class AbstractUnits(ABC):
+    """The map between cells, pairs (an atom and an outcome) and units (a group and an outcome)."""
+
+    pairs: Pairs
+
+    @abstractmethod
+    def data_mass(self, p: Array) -> Array:
+        """Mass of the data in each unit, (U, B), from cell masses p (m, B)."""
+
+    @abstractmethod
+    def atom_mass(self, p: Array) -> Array:
+        """Mass of each pair's atom, (Q, B): what its pmf is multiplied with."""
+
+    @abstractmethod
+    def total(self, values: Array) -> Array:
+        """Sum over the pairs of each unit: (Q, B) to (U, B)."""
+
+    @abstractmethod
+    def expand(
+        self, first: Array, second: Array, slope: Array, bend: Array
+    ) -> tuple[Array, Array, Array]:
+        """Gradient (d, B), curvature (d, d, B) and Jacobian of the unit masses.
+
+        ``first`` (k, Q, B) and ``second`` (k, k, Q, B) are derivatives of the pairs' masses in eta,
+        ``slope`` and ``bend`` (U, B) those of the divergence in the units' masses.
+        """
+
+    @abstractmethod
+    def change(self, jacobian: Array, step: Array) -> Array:
+        """Change of the unit masses (U, B) along a step (d, B)."""
+
+
+@dataclass(frozen=True, eq=False)
+class SingleUnits(AbstractUnits):
+    """Every group is one atom, so a unit is a pair is a cell."""
+
+    pairs: Pairs
+    atom_of_cell: Segments
+
+    def data_mass(self, p: Array) -> Array:
+        return p
+
+    def atom_mass(self, p: Array) -> Array:
+        return self.atom_of_cell.spread(self.atom_of_cell.total(p))
+
+    def total(self, values: Array) -> Array:
+        return values
+
+    def expand(
+        self, first: Array, second: Array, slope: Array, bend: Array
+    ) -> tuple[Array, Array, Array]:
+        curvature = bend * first[:, None] * first
+        curvature += slope * second
+        return *self.pairs.pull_back(slope * first, curvature), first
+
+    def change(self, jacobian: Array, step: Array) -> Array:
+        along = self.pairs.spread(self.pairs.bound.direction(step))
+        change: Array = np.einsum("kqb,kqb->qb", jacobian, along)
+        return change
+
+
+@dataclass(frozen=True, eq=False)
+class PooledUnits(AbstractUnits):
+    """Groups of several atoms, in an ensemble of R partitions; masses are divided by R."""
+
+    pairs: Pairs
+    to_units: sparse.csr_array
+    pair_of_cell: IntArray
+    atom_of_cell: Segments
+    atom_of_pair: IntArray
+    n_partitions: int
+
+    @cached_property
+    def _from_pairs(self) -> sparse.csc_array:
+        # A transposed view: its product streams over pairs and adds into units.
+        return self.to_units.T
+
+    def data_mass(self, p: Array) -> Array:
+        seen = np.zeros((self.atom_of_pair.size, p.shape[1]))
+        seen[self.pair_of_cell] = p
+        return self.total(seen) / self.n_partitions
+
+    def atom_mass(self, p: Array) -> Array:
+        return self.atom_of_cell.total(p).take(self.atom_of_pair, axis=0) / self.n_partitions
+
+    def total(self, values: Array) -> Array:
+        summed: Array = self._from_pairs @ values
+        return summed
+
+    def expand(
+        self, first: Array, second: Array, slope: Array, bend: Array
+    ) -> tuple[Array, Array, Array]:
+        pair_slope = self.to_units @ slope
+        grad, hess = self.pairs.pull_back(pair_slope * first, pair_slope * second)
+        jacobian = np.stack([self.total(first[k] * z) for k, z in self.pairs.columns()])
+        hess += np.einsum("iub,ub,jub->ijb", jacobian, bend, jacobian, optimize=True)
+        return grad, hess, jacobian
+
+    def change(self, jacobian: Array, step: Array) -> Array:
+        change: Array = np.einsum("iub,ib->ub", jacobian, step)
+        return change
+
+
+def make_units(
+    family: AbstractFamily, bound: BoundLinear, cells: Cells, grouping: Grouping
+) -> AbstractUnits:
+    """The units of a table under a partition."""
+    atom_of_cell = Segments(grouping.atom_of_cell, grouping.x_of_atom.size)
+    atoms = np.arange(grouping.x_of_atom.size)
+    if grouping.groups.shape[0] == 1 and np.array_equal(grouping.groups[0], atoms):
+        x_of_pair = Segments(cells.x_index, cells.n_x)
+        trials = cells.trials[cells.x_index, None]
+        return SingleUnits(Pairs(family, bound, x_of_pair, cells.y[:, None], trials), atom_of_cell)
+    outcomes, y = np.unique(cells.y, return_inverse=True)
+    groups = _numbered(grouping.groups)
+    pair_key, to_units = _incidence(groups, grouping.atom_of_cell, y, outcomes.size)
+    atom_of_pair, y_of_pair = np.divmod(pair_key, outcomes.size)
+    x_of_pair = grouping.x_of_atom[atom_of_pair]
+    cell_key = grouping.atom_of_cell * outcomes.size + y
+    pairs = Pairs(
+        family,
+        bound,
+        Segments(x_of_pair, cells.n_x),
+        outcomes[y_of_pair][:, None],
+        cells.trials[x_of_pair, None],
+    )
+    return PooledUnits(
+        pairs,
+        to_units,
+        np.searchsorted(pair_key, cell_key),
+        atom_of_cell,
+        atom_of_pair,
+        groups.shape[0],
+    )
+
+
+def _numbered(groups: IntArray) -> IntArray:
+    """Give the groups of all partitions different numbers, without gaps, (R, n_atoms)."""
+    numbered, start = [], 0
+    for labels in groups:
+        _, index = np.unique(labels, return_inverse=True)
+        numbered.append(index + start)
+        start += index.max() + 1
+    return np.array(numbered)
+
+
+def _incidence(
+    groups: IntArray, atom_of_cell: IntArray, y: IntArray, n_outcomes: int
+) -> tuple[IntArray, sparse.csr_array]:
+    """Keys (atom * outcomes + outcome) of the pairs, and the matrix that takes them to units."""
+    group_of_cell = groups[:, atom_of_cell]
+    unit_key = np.unique((group_of_cell * n_outcomes + y).ravel())
+    unit_group, unit_y = np.divmod(unit_key, n_outcomes)
+    first = np.searchsorted(unit_group, np.arange(groups.max() + 2))
+    keys, units = [], []
+    for labels in groups:
+        count = first[labels + 1] - first[labels]
+        atom = np.repeat(np.arange(labels.size), count)
+        within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        unit = first[labels[atom]] + within
+        keys.append(atom * n_outcomes + unit_y[unit])
+        units.append(unit)
+    pair_key, pair = np.unique(np.concatenate(keys), return_inverse=True)
+    ones = np.ones(pair.size)
+    shape = (pair_key.size, unit_key.size)
+    return pair_key, sparse.csr_array((ones, (pair, np.concatenate(units))), shape)

@@ -1,0 +1,168 @@
+"""Groups for covariates that hardly repeat: an ensemble of k-means partitions."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tvdbayes._typing import Array, IntArray
+from tvdbayes.cells import Cells
+from tvdbayes.partitions._base import AbstractPartition, Distinct, Grouping
+from tvdbayes.partitions._kmeans import learn_centres, nearest
+from tvdbayes.partitions._metrics import METRICS
+
+__all__ = ["ENOUGH_ROWS", "Auto", "Cluster", "KMeansGroups", "LearnedGroups", "rows_per_group"]
+
+ENOUGH_ROWS = 12
+"""Rows at one x from which it can stand as a group of its own; groups smaller than this bias."""
+
+_SAMPLE = 20_000
+
+
+def rows_per_group(n_obs: float, n_params: int) -> float:
+    """The balance between bias (small groups) and resistance (large ones)."""
+    return max(ENOUGH_ROWS, min(n_obs / (8 * n_params), np.sqrt(n_obs)))
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """One kind of partition in an ensemble.
+
+    Parameters
+    ----------
+    metric : str
+        "tail" or "spread", see `_metrics`.
+    size : float
+        Rows per group, in multiples of `rows_per_group`.
+    copies : int
+        Partitions of this kind, from different seeds.
+    """
+
+    metric: str = "tail"
+    size: float = 2.0
+    copies: int = 10
+
+
+@dataclass(frozen=True)
+class KMeansGroups(AbstractPartition):
+    """Ensemble of k-means partitions of covariates, offset and log trials; never looks at y.
+
+    Covariate rows that hold `ENOUGH_ROWS` rows each stay groups of their own; the rest is
+    clustered. Centres are learned on a sample if there are many rows.
+    """
+
+    kinds: tuple[Cluster, ...] = (Cluster(),)
+
+    name: ClassVar[str] = "kmeans"
+    mean_is_best: ClassVar[bool] = False
+
+    def learn(self, cells: Cells, n_params: int, seed: int) -> "LearnedGroups":
+        mass = cells.x_counts
+        common = mass >= ENOUGH_ROWS
+        z, weights = features(cells)[~common], mass[~common]
+        moves = np.ptp(z, axis=0) > 0 if len(z) else np.zeros(z.shape[1], bool)
+        z = z[:, moves]
+        base = rows_per_group(cells.n_obs, n_params)
+        maps, centres = [], []
+        for kind_number, kind in enumerate(self.kinds):
+            if not moves.any():
+                break
+            rng = np.random.default_rng([seed, kind_number])
+            seen, mass_seen = _sample(z, weights, rng)
+            metric = METRICS[kind.metric](seen, mass_seen)
+            n_groups = max(2, round(weights.sum() / (kind.size * base)))
+            for _ in range(kind.copies):
+                seen, mass_seen = _sample(z, weights, rng, 10 * n_groups)
+                maps.append(metric)
+                centres.append(learn_centres(seen @ metric, mass_seen, n_groups, rng))
+        return LearnedGroups(
+            tuple(np.flatnonzero(moves).tolist()), tuple(maps), tuple(centres), cells.x[common]
+        )
+
+    def group(self, cells: Cells) -> Grouping:
+        """Learn on this very table and apply."""
+        return self.learn(cells, cells.x.shape[1], 0).group(cells)
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedGroups(AbstractPartition):
+    """Centres of an ensemble: a function of x that new rows and prior atoms obey too.
+
+    Parameters
+    ----------
+    columns : tuple of int
+        The features that vary.
+    maps : tuple of (q, q)
+        The metric of each partition.
+    centres : tuple of (G, q)
+        The centres of each partition.
+    common : (n, p)
+        Covariate rows that are groups of their own.
+    """
+
+    columns: tuple[int, ...]
+    maps: tuple[Array, ...]
+    centres: tuple[Array, ...]
+    common: Array
+
+    name: ClassVar[str] = "kmeans"
+    mean_is_best: ClassVar[bool] = False
+
+    def group(self, cells: Cells) -> Grouping:
+        rows = np.arange(cells.n_x)
+        own = _find_rows(cells.x, self.common)
+        clustered = own < 0
+        z = features(cells)[clustered][:, list(self.columns)]
+        labels = []
+        for metric, centres in zip(self.maps, self.centres, strict=True):
+            label = own + len(centres)
+            if clustered.any():
+                label[clustered] = nearest(z @ metric, centres)
+            labels.append(label)
+        return Grouping(cells.x_index, rows, np.array(labels or [own]))
+
+
+@dataclass(frozen=True)
+class Auto(AbstractPartition):
+    """Distinct x where nine tenths of the rows share theirs with enough others, else groups."""
+
+    kinds: tuple[Cluster, ...] = (Cluster(),)
+
+    name: ClassVar[str] = "auto"
+    mean_is_best: ClassVar[bool] = True
+
+    def learn(self, cells: Cells, n_params: int, seed: int) -> AbstractPartition:
+        mass = cells.x_counts
+        if mass[mass >= ENOUGH_ROWS].sum() >= 0.9 * cells.n_obs:
+            return Distinct()
+        return KMeansGroups(self.kinds).learn(cells, n_params, seed)
+
+    def group(self, cells: Cells) -> Grouping:
+        """Learn on this very table and apply."""
+        return self.learn(cells, cells.x.shape[1], 0).group(cells)
+
+
+def features(cells: Cells) -> Array:
+    """What groups are formed on, (n_x, p + 2): covariates, offset and log trials."""
+    return np.column_stack([cells.x, cells.offset, np.log(cells.trials)])
+
+
+def _sample(
+    z: Array, weights: Array, rng: np.random.Generator, at_least: int = 0
+) -> tuple[Array, Array]:
+    most = max(_SAMPLE, at_least)
+    if len(z) <= most:
+        return z, weights
+    chosen = np.sort(rng.choice(len(z), most, replace=False))
+    return z[chosen], weights[chosen]
+
+
+def _find_rows(x: Array, known: Array) -> IntArray:
+    """The number of each row of x among the known rows, or -1."""
+    if not len(known):
+        return np.full(len(x), -1)
+    _, index = np.unique(np.concatenate([known, x]), axis=0, return_inverse=True)
+    index = index.ravel()
+    number = np.full(index.max() + 1, -1)
+    number[index[: len(known)]] = np.arange(len(known))
+    return number[index[len(known) :]]
