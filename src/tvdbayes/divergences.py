@@ -44,6 +44,8 @@ class AbstractDivergence(ABC):
     name: ClassVar[str]
     kinked: ClassVar[bool] = False
     """Whether the divergence has kinks, which solvers smooth away and back."""
+    folds: ClassVar[bool] = False
+    """Whether, of two outcomes, comparing one is enough (see `compare_halves`)."""
 
     @abstractmethod
     def build(
@@ -102,6 +104,12 @@ class AbstractGroupDivergence(AbstractDivergence):
     def compare(self, data_mass: Array, model_mass: Array) -> AbstractComparison:
         """The divergence at these masses, ready for derivatives."""
 
+    def compare_halves(
+        self, data_mass: Array, model_mass: Array, whole: Array
+    ) -> AbstractComparison:
+        """The same for two outcomes of which one is given; the other has the rest of `whole`."""
+        raise NotImplementedError(f"{type(self).__name__} compares every outcome.")
+
 
 @dataclass(frozen=True)
 class TVD(AbstractGroupDivergence):
@@ -112,22 +120,32 @@ class TVD(AbstractGroupDivergence):
 
     name: ClassVar[str] = "tvd"
     kinked: ClassVar[bool] = True
+    folds: ClassVar[bool] = True
 
     def term(self, data_mass: Array, model_mass: Array) -> Array:
         return np.maximum(data_mass - model_mass, 0.0)
 
     def compare(self, data_mass: Array, model_mass: Array) -> AbstractComparison:
-        return _Excess(data_mass, 1 - model_mass / data_mass)
+        return _Excess(data_mass, 1 - model_mass / data_mass, 0.5, 0.5)
+
+    def compare_halves(
+        self, data_mass: Array, model_mass: Array, whole: Array
+    ) -> AbstractComparison:
+        # What one outcome has too much the other has too little: |data - model| counts both.
+        return _Excess(whole, (data_mass - model_mass) / whole, 0.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class _Excess(AbstractComparison):
-    """Data mass above model mass, relative to the data mass: ``max(r, 0)`` with its kink smoothed
-    to ``(r + sqrt(r^2 + tau^2)) / 2``.
+    """Data mass above model mass, r as a share of `scale`: ``scale * (linear * r + kink * |r|)``.
+
+    With halves for both it is ``max(r, 0)``. The kink is smoothed, |r| to sqrt(r^2 + tau^2).
     """
 
-    data_mass: Array
+    scale: Array
     excess: Array
+    linear: float
+    kink: float
 
     @cached_property
     def _square(self) -> Array:
@@ -139,20 +157,23 @@ class _Excess(AbstractComparison):
         return distance
 
     def total(self, tau: Array) -> Array:
-        total: Array = np.einsum("ub,ub->b", self.data_mass, self.excess + self._distance(tau))
-        return 0.5 * total
+        terms = self.kink * self._distance(tau)
+        if self.linear:
+            terms += self.linear * self.excess
+        total: Array = np.einsum("ub,ub->b", self.scale, terms)
+        return total
 
     def derivatives(self, tau: Array, pull: Array | None) -> tuple[Array, Array]:
         distance = self._distance(tau)
         sign = self.excess / distance
         bend = 1 - (sign if pull is None else pull) * sign
         bend /= distance
-        bend /= self.data_mass
-        bend *= 0.5
-        return -0.5 - 0.5 * sign, bend
+        bend /= self.scale
+        bend *= self.kink
+        return -self.linear - self.kink * sign, bend
 
     def pull_after(self, tau: Array, bend: Array, change: Array) -> Array:
-        pull: Array = self.excess / self._distance(tau) - 2 * bend * change
+        pull: Array = self.excess / self._distance(tau) - (bend / self.kink) * change
         return np.clip(pull, -1.0, 1.0, out=pull)
 
 

@@ -22,7 +22,7 @@ from tvdbayes.divergences import TVD, AbstractDivergence
 from tvdbayes.execution import executor_for
 from tvdbayes.model import Model
 from tvdbayes.objective import Layout
-from tvdbayes.partitions import AbstractPartition, Distinct
+from tvdbayes.partitions import AbstractPartition, Auto
 from tvdbayes.posterior import Posterior
 from tvdbayes.solvers import Status
 from tvdbayes.weights import Prior, block_size
@@ -94,9 +94,13 @@ def posterior_bootstrap(
     table, drawn_prior = (cells, None) if prior is None else prior.absorb(cells)
     size = block_size(table.n_cells)
     executor = executor_for(_affordable(n_jobs, table.n_cells * size, memory_budget))
+    divergence = divergence or TVD()
+    fold = divergence.folds and model.family.binary
+    names = model.param_names(cells)
+    groups = (partition or Auto()).learn(table, len(names), seed)
     plan, unweighted = prepare(
-        Layout(model, table, partition or Distinct(), cells),
-        divergence or TVD(),
+        Layout(model, table, groups, cells, fold),
+        divergence,
         ridge=ridge,
         prior=drawn_prior,
         seed=seed,

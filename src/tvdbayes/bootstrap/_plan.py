@@ -6,9 +6,10 @@ from typing import Literal
 import numpy as np
 
 from tvdbayes._typing import Array
-from tvdbayes.bootstrap._starts import elemental, least_squares, scan
-from tvdbayes.divergences import KLD, AbstractDivergence
+from tvdbayes.bootstrap._starts import central_mass, elemental, least_squares, lengths, scan
+from tvdbayes.divergences import KLD, TVD, AbstractDivergence
 from tvdbayes.objective import Layout, Objective
+from tvdbayes.partitions import Singletons
 from tvdbayes.solvers import (
     Solution,
     Status,
@@ -85,8 +86,12 @@ def prepare(
     ordinary = newton(Objective(layout, KLD()).on(p), guess[:, None])
     twin = Objective(layout, KLD(), reference=ordinary.theta[:, 0])
 
-    robust = Objective(layout, divergence, 0.0 if ridge == "auto" else ridge)
     starts = np.column_stack([ordinary.theta, guess])
+    pooled = layout.partition.pools_rows
+    if pooled:
+        starts = np.column_stack([starts, _pooled_starts(layout, ordinary.theta)])
+    weak = AUTO_RIDGE if pooled else 0.0
+    robust = Objective(layout, divergence, weak if ridge == "auto" else ridge)
     modes = _modes(robust, starts, seed)
     away = bool(robust.runs_away(robust.on(p), modes.theta[:, :1])[0])
     if away and ridge == "auto":
@@ -104,6 +109,20 @@ def prepare(
         away,
     )
     return plan, _solved(robust, twin, p, modes.take(np.array([0])), ordinary)
+
+
+def _pooled_starts(layout: Layout, ordinary: Array) -> Array:
+    """Starts for covariates that hardly repeat, (d, K).
+
+    Maximum likelihood without rows that are far out, and the direction that the naive objective
+    (every row its own group) finds; it sees the right boundary, but its length means nothing.
+    """
+    central_p = central_mass(layout)[:, None]
+    central = newton(Objective(layout, KLD()).on(central_p), ordinary).theta
+    alone = replace(layout, partition=Singletons())
+    naive = Objective(alone, TVD(), AUTO_RIDGE).on(layout.cells.p[:, None])
+    found = newton(naive, ordinary).theta[:, 0]
+    return np.column_stack([central, lengths(layout, found)])
 
 
 def _modes(robust: Objective, starts: Array, seed: int) -> Solution:
@@ -127,7 +146,11 @@ def _pool(robust: Objective, modes: Array, seed: int) -> Array:
 
 def _searched_exactly(objective: Objective) -> bool:
     """Whether one parameter and known kinks allow an exact search."""
-    return objective.layout.bound.n_params == 1 and objective.divergence.kinked
+    return (
+        objective.layout.bound.n_params == 1
+        and objective.divergence.kinked
+        and not objective.layout.partition.pools_rows
+    )
 
 
 def solve_block(plan: Plan, block: int) -> Solved:

@@ -9,7 +9,9 @@ import numpy as np
 from tvdbayes._typing import Array
 from tvdbayes.objective import Layout
 
-__all__ = ["elemental", "least_squares", "scan"]
+__all__ = ["central_mass", "elemental", "least_squares", "lengths", "scan"]
+
+_FAR_OUT = 2.5
 
 
 def least_squares(layout: Layout) -> Array:
@@ -58,3 +60,24 @@ def _saturated(layout: Layout) -> Array:
     eta = layout.family.saturated(layout.cell_pairs.y, layout.cell_pairs.trials)[..., 0].copy()
     eta[0] -= layout.bound.offset[layout.cells.x_index]
     return eta
+
+
+def central_mass(layout: Layout) -> Array:
+    """Cell masses (m,) without the rows that are far out in some covariate; blind to y."""
+    cells = layout.cells
+    kept = np.ones(cells.n_x, bool)
+    for column in cells.x.T:
+        away = np.abs(column - np.median(column))
+        scale = 1.4826 * np.median(away)
+        if scale > 0:
+            kept &= away <= _FAR_OUT * scale
+    p = cells.p * np.where(kept[cells.x_index], 1.0, 1e-6)
+    return p / p.sum()
+
+
+def lengths(layout: Layout, theta: Array, sizes: tuple[float, ...] = (1.0, 2.0, 6.0)) -> Array:
+    """Parameters (d,) and copies of them whose slopes are rescaled to these norms, (d, K)."""
+    slopes = layout.bound.penalised
+    norm = np.sqrt((theta[slopes] ** 2).sum())
+    scales = [1.0] + [size / max(norm, 1e-12) for size in sizes]
+    return np.column_stack([np.where(slopes, scale * theta, theta) for scale in scales])

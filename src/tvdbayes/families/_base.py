@@ -31,6 +31,8 @@ class AbstractFamily(ABC):
     needs: ClassVar[str]
     """The outcomes it takes, in words: "whole outcomes of at least 0"."""
     needs_trials: ClassVar[bool] = False
+    binary: ClassVar[bool] = False
+    """Whether there are just the outcomes 0 and 1."""
 
     @abstractmethod
     def log_pmf(self, y: Array, eta: Array, trials: Array) -> Array:

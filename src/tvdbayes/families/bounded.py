@@ -30,6 +30,7 @@ class Bernoulli(AbstractFamily):
 
     name: ClassVar[str] = "bernoulli"
     needs: ClassVar[str] = "outcomes that are 0 or 1"
+    binary: ClassVar[bool] = True
 
     def log_pmf(self, y: Array, eta: Array, trials: Array) -> Array:
         return self.log_jet(y, eta, trials)[0]

@@ -49,7 +49,9 @@ class Objective:
         reference = np.zeros(bound.n_params) if self.reference is None else self.reference
         penalty = Penalty.make(self.ridge, bound.penalised, reference)
         return self.divergence.build(
-            group=lambda divergence: GroupProblem.make(self.layout, divergence, penalty, p),
+            group=lambda divergence: GroupProblem.make(
+                self.layout, divergence, penalty, p, self.reference
+            ),
             row=lambda divergence: RowProblem(self.layout, divergence, penalty, p),
         )
 

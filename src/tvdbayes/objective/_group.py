@@ -8,6 +8,7 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.divergences import TINY, AbstractComparison, AbstractGroupDivergence
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._penalty import Penalty
+from tvdbayes.solvers import Accuracy
 
 __all__ = ["GroupProblem"]
 
@@ -22,6 +23,10 @@ class GroupProblem:
         Mass of the data in each unit.
     atom_mass : (Q, B)
         Mass of each pair's atom: what its pmf is multiplied with.
+    whole : (U, B) or None
+        Mass of each unit's group, where one of two outcomes stands for both.
+    anchor : last axis B, or None
+        What the units reuse at every point of a draw.
     """
 
     layout: Layout
@@ -29,13 +34,29 @@ class GroupProblem:
     penalty: Penalty
     data_mass: Array
     atom_mass: Array
+    whole: Array | None
+    anchor: Array | None
 
     @classmethod
     def make(
-        cls, layout: Layout, divergence: AbstractGroupDivergence, penalty: Penalty, p: Array
+        cls,
+        layout: Layout,
+        divergence: AbstractGroupDivergence,
+        penalty: Penalty,
+        p: Array,
+        near: Array | None,
     ) -> "GroupProblem":
-        """The problems of the cell masses p (m, B)."""
-        return cls(layout, divergence, penalty, np.maximum(layout.units.data_mass(p), TINY), layout.units.atom_mass(p))
+        """The problems of the cell masses p (m, B), whose solutions lie near a given (d,)."""
+        units = layout.units
+        data_mass, atom_mass = np.maximum(units.data_mass(p), TINY), units.atom_mass(p)
+        anchor = None
+        if near is not None:
+            anchor = units.anchor(np.repeat(near[:, None], p.shape[1], axis=1), atom_mass)
+        return cls(layout, divergence, penalty, data_mass, atom_mass, units.whole(p), anchor)
+
+    @property
+    def accuracy(self) -> Accuracy:
+        return self.layout.units.accuracy
 
     @property
     def n_params(self) -> int:
@@ -56,20 +77,34 @@ class GroupProblem:
             self.penalty,
             self.data_mass.take(index, axis=1),
             self.atom_mass.take(index, axis=1),
+            None if self.whole is None else self.whole.take(index, axis=1),
+            None if self.anchor is None else self.anchor.take(index, axis=2),
         )
+
+    def compare(self, model_mass: Array) -> AbstractComparison:
+        """Data masses against these model masses (U, B)."""
+        if self.whole is None:
+            return self.divergence.compare(self.data_mass, model_mass)
+        return self.divergence.compare_halves(self.data_mass, model_mass, self.whole)
 
     def at(self, theta: Array) -> "GroupPoint":
         pmf, first, second = self.layout.units.pairs.jet(theta)
         model_mass = self.layout.units.total(self.atom_mass * pmf)
-        compared = self.divergence.compare(self.data_mass, model_mass)
-        return GroupPoint(self, theta, compared, self.atom_mass * first, self.atom_mass * second)
+        compared = self.compare(model_mass)
+        mass = self.atom_mass
+        return GroupPoint(self, theta, model_mass, compared, (mass * first, mass * second))
 
     def distance(self, theta: Array) -> Array:
         """The divergence alone, (B,)."""
         units = self.layout.units
         model_mass = units.total(self.atom_mass * units.pairs.pmf(theta))
-        total: Array = self.divergence.term(self.data_mass, model_mass).sum(0)
-        return total
+        return self._exact(model_mass)
+
+    def _exact(self, model_mass: Array) -> Array:
+        if self.whole is None:
+            total: Array = self.divergence.term(self.data_mass, model_mass).sum(0)
+            return total
+        return self.compare(model_mass).total(np.zeros(self.n_draws))
 
     def value(self, theta: Array) -> Array:
         return self.distance(theta) + self.penalty.value(theta)
@@ -80,7 +115,7 @@ class GroupProblem:
         units = self.layout.units
         for number, pmf in enumerate(units.pairs.pmf(pool).T):
             model_mass = units.total(self.atom_mass * pmf[:, None])
-            scores[number] = self.divergence.term(self.data_mass, model_mass).sum(0)
+            scores[number] = self._exact(model_mass)
         return scores + penalty[:, None]
 
     def kinks(self, candidates: Array, low: Array, high: Array) -> tuple[Array, IntArray]:
@@ -120,9 +155,9 @@ class GroupPoint:
 
     problem: GroupProblem
     theta: Array
+    model_mass: Array
     compared: AbstractComparison
-    first: Array
-    second: Array
+    derivatives: tuple[Array, Array]
 
     def merit(self, tau: Array) -> Array:
         return self.compared.total(tau) + self.problem.penalty.value(self.theta)
@@ -130,7 +165,9 @@ class GroupPoint:
     def expand(self, tau: Array, pull: Array | None) -> "GroupExpansion":
         slope, bend = self.compared.derivatives(tau, pull)
         units = self.problem.layout.units
-        grad, hess, jacobian = units.expand(self.first, self.second, slope, bend)
+        grad, hess, jacobian = units.expand(
+            self.problem.anchor, self.model_mass, self.derivatives, slope, bend
+        )
         grad += self.problem.penalty.grad(self.theta)
         self.problem.penalty.add_curvature(hess)
         return GroupExpansion(self, tau, grad, hess, bend, jacobian)

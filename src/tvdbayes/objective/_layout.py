@@ -18,12 +18,16 @@ __all__ = ["Layout"]
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """A model bound to a table and its groups, in coordinates standardised on `scale_on`."""
+    """A model bound to a table and its groups, in coordinates standardised on `scale_on`.
+
+    ``fold`` lets one of two outcomes stand for both, where family and divergence allow.
+    """
 
     model: Model
     cells: Cells
     partition: AbstractPartition
     scale_on: Cells
+    fold: bool = False
 
     @cached_property
     def bound(self) -> BoundLinear:
@@ -46,7 +50,8 @@ class Layout:
     @cached_property
     def units(self) -> AbstractUnits:
         """Where data and model are compared."""
-        return make_units(self.family, self.bound, self.cells, self.partition.group(self.cells))
+        grouping = self.partition.group(self.cells)
+        return make_units(self.family, self.bound, self.cells, grouping, self.fold)
 
     @property
     def x_trials(self) -> Array:

@@ -1,6 +1,7 @@
 """Where the model is evaluated: an x row with an outcome."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -66,6 +67,7 @@ class Pairs:
         )
         return grad, hess
 
+    @cached_property
     def columns(self) -> list[tuple[int, Array]]:
         """For each parameter, its predictor and its standardised column at the pairs (Q, 1)."""
         return [

@@ -8,6 +8,7 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.divergences import AbstractRowDivergence
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._penalty import Penalty
+from tvdbayes.solvers import Accuracy
 
 __all__ = ["RowProblem"]
 
@@ -22,6 +23,7 @@ class RowProblem:
     p: Array
 
     kinked = False
+    accuracy = Accuracy(tau=0.0, decrement=1e-13)
 
     @property
     def n_params(self) -> int:

@@ -9,6 +9,7 @@ matrix of ones takes pairs to units and back.
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -20,6 +21,7 @@ from tvdbayes.families import AbstractFamily
 from tvdbayes.objective._pairs import Pairs
 from tvdbayes.partitions import Grouping
 from tvdbayes.predictors import BoundLinear
+from tvdbayes.solvers import Accuracy
 
 __all__ = ["AbstractUnits", "make_units"]
 
@@ -28,6 +30,8 @@ class AbstractUnits(ABC):
     """The map between cells, pairs (an atom and an outcome) and units (a group and an outcome)."""
 
     pairs: Pairs
+    accuracy: ClassVar[Accuracy]
+    """How fine the smoothing of the kinks must end, and when a step is no longer worth taking."""
 
     @abstractmethod
     def data_mass(self, p: Array) -> Array:
@@ -38,17 +42,34 @@ class AbstractUnits(ABC):
         """Mass of each pair's atom, (Q, B): what its pmf is multiplied with."""
 
     @abstractmethod
+    def whole(self, p: Array) -> Array | None:
+        """Where one of two outcomes stands for both: the mass of each unit's group, (U, B)."""
+
+    @abstractmethod
     def total(self, values: Array) -> Array:
         """Sum over the pairs of each unit: (Q, B) to (U, B)."""
 
     @abstractmethod
-    def expand(
-        self, first: Array, second: Array, slope: Array, bend: Array
-    ) -> tuple[Array, Array, Array]:
-        """Gradient (d, B), curvature (d, d, B) and Jacobian of the unit masses.
+    def anchor(self, theta: Array, mass: Array) -> Array | None:
+        """What `expand` can reuse at every point of a draw, taken at theta (d, B).
 
-        ``first`` (k, Q, B) and ``second`` (k, k, Q, B) are derivatives of the pairs' masses in eta,
-        ``slope`` and ``bend`` (U, B) those of the divergence in the units' masses.
+        ``mass`` (Q, B) is the mass of each pair's atom; last axis of the result B.
+        """
+
+    @abstractmethod
+    def expand(
+        self,
+        anchor: Array | None,
+        mass: Array,
+        derivatives: tuple[Array, Array],
+        slope: Array,
+        bend: Array,
+    ) -> tuple[Array, Array, Array]:
+        """Gradient (d, B), curvature (d, d, B), and the Jacobian that `change` needs.
+
+        ``mass`` (U, B) is the model mass of the units; ``derivatives`` are the first (k, Q, B) and
+        second (k, k, Q, B) of the pairs' masses in eta; ``slope`` and ``bend`` (U, B) are those of
+        the divergence in the units' masses.
         """
 
     @abstractmethod
@@ -63,18 +84,32 @@ class SingleUnits(AbstractUnits):
     pairs: Pairs
     atom_of_cell: Segments
 
+    accuracy: ClassVar[Accuracy] = Accuracy(tau=1e-9, decrement=1e-13)
+
     def data_mass(self, p: Array) -> Array:
         return p
 
     def atom_mass(self, p: Array) -> Array:
         return self.atom_of_cell.spread(self.atom_of_cell.total(p))
 
+    def whole(self, p: Array) -> Array | None:
+        return None
+
     def total(self, values: Array) -> Array:
         return values
 
+    def anchor(self, theta: Array, mass: Array) -> Array | None:
+        return None
+
     def expand(
-        self, first: Array, second: Array, slope: Array, bend: Array
+        self,
+        anchor: Array | None,
+        mass: Array,
+        derivatives: tuple[Array, Array],
+        slope: Array,
+        bend: Array,
     ) -> tuple[Array, Array, Array]:
+        first, second = derivatives
         curvature = bend * first[:, None] * first
         curvature += slope * second
         return *self.pairs.pull_back(slope * first, curvature), first
@@ -95,6 +130,10 @@ class PooledUnits(AbstractUnits):
     atom_of_cell: Segments
     atom_of_pair: IntArray
     n_partitions: int
+    folded: bool
+
+    # Only a few of the many units end on their kinks: their smoothing adds less than 1e-6.
+    accuracy: ClassVar[Accuracy] = Accuracy(tau=1e-4, decrement=1e-8)
 
     @cached_property
     def _from_pairs(self) -> sparse.csc_array:
@@ -103,8 +142,12 @@ class PooledUnits(AbstractUnits):
 
     def data_mass(self, p: Array) -> Array:
         seen = np.zeros((self.atom_of_pair.size, p.shape[1]))
-        seen[self.pair_of_cell] = p
+        here = self.pair_of_cell >= 0
+        seen[self.pair_of_cell[here]] = p[here]
         return self.total(seen) / self.n_partitions
+
+    def whole(self, p: Array) -> Array | None:
+        return self.total(self.atom_mass(p)) if self.folded else None
 
     def atom_mass(self, p: Array) -> Array:
         return self.atom_of_cell.total(p).take(self.atom_of_pair, axis=0) / self.n_partitions
@@ -113,12 +156,25 @@ class PooledUnits(AbstractUnits):
         summed: Array = self._from_pairs @ values
         return summed
 
+    def anchor(self, theta: Array, mass: Array) -> Array | None:
+        # The Jacobian as a share of the mass hardly changes with theta. Taking it once for each
+        # draw saves d sums over all pairs in every step.
+        pmf, first, _ = self.pairs.jet(theta)
+        total = np.maximum(self.total(mass * pmf), 1e-300)
+        return self.jacobian(mass * first) / total
+
     def expand(
-        self, first: Array, second: Array, slope: Array, bend: Array
+        self,
+        anchor: Array | None,
+        mass: Array,
+        derivatives: tuple[Array, Array],
+        slope: Array,
+        bend: Array,
     ) -> tuple[Array, Array, Array]:
+        first, second = derivatives
         pair_slope = self.to_units @ slope
         grad, hess = self.pairs.pull_back(pair_slope * first, pair_slope * second)
-        jacobian = np.stack([self.total(first[k] * z) for k, z in self.pairs.columns()])
+        jacobian = self.jacobian(first) if anchor is None else anchor * mass
         hess += np.einsum("iub,ub,jub->ijb", jacobian, bend, jacobian, optimize=True)
         return grad, hess, jacobian
 
@@ -126,37 +182,42 @@ class PooledUnits(AbstractUnits):
         change: Array = np.einsum("iub,ib->ub", jacobian, step)
         return change
 
+    def jacobian(self, first: Array) -> Array:
+        """Derivative of the unit masses in theta, (d, U, B)."""
+        return np.stack([self.total(first[k] * z) for k, z in self.pairs.columns])
+
 
 def make_units(
-    family: AbstractFamily, bound: BoundLinear, cells: Cells, grouping: Grouping
+    family: AbstractFamily, bound: BoundLinear, cells: Cells, grouping: Grouping, fold: bool
 ) -> AbstractUnits:
-    """The units of a table under a partition."""
+    """The units of a table under a partition; `fold` lets one of two outcomes stand for both."""
     atom_of_cell = Segments(grouping.atom_of_cell, grouping.x_of_atom.size)
-    atoms = np.arange(grouping.x_of_atom.size)
-    if grouping.groups.shape[0] == 1 and np.array_equal(grouping.groups[0], atoms):
+    n_atoms = grouping.x_of_atom.size
+    if grouping.groups.shape[0] == 1 and np.array_equal(grouping.groups[0], np.arange(n_atoms)):
         x_of_pair = Segments(cells.x_index, cells.n_x)
         trials = cells.trials[cells.x_index, None]
         return SingleUnits(Pairs(family, bound, x_of_pair, cells.y[:, None], trials), atom_of_cell)
-    outcomes, y = np.unique(cells.y, return_inverse=True)
     groups = _numbered(grouping.groups)
-    pair_key, to_units = _incidence(groups, grouping.atom_of_cell, y, outcomes.size)
-    atom_of_pair, y_of_pair = np.divmod(pair_key, outcomes.size)
+    if fold:
+        atom_of_pair, y_of_pair = np.arange(n_atoms), np.ones(n_atoms)
+        to_units = _ones(np.tile(atom_of_pair, len(groups)), groups.ravel())
+        pair_of_cell = np.where(cells.y > 0, grouping.atom_of_cell, -1)
+    else:
+        outcomes, y = np.unique(cells.y, return_inverse=True)
+        pair_key, to_units = _incidence(groups, grouping.atom_of_cell, y, outcomes.size)
+        atom_of_pair, number = np.divmod(pair_key, outcomes.size)
+        y_of_pair = outcomes[number]
+        pair_of_cell = np.searchsorted(pair_key, grouping.atom_of_cell * outcomes.size + y)
     x_of_pair = grouping.x_of_atom[atom_of_pair]
-    cell_key = grouping.atom_of_cell * outcomes.size + y
     pairs = Pairs(
         family,
         bound,
         Segments(x_of_pair, cells.n_x),
-        outcomes[y_of_pair][:, None],
+        y_of_pair[:, None],
         cells.trials[x_of_pair, None],
     )
     return PooledUnits(
-        pairs,
-        to_units,
-        np.searchsorted(pair_key, cell_key),
-        atom_of_cell,
-        atom_of_pair,
-        groups.shape[0],
+        pairs, to_units, pair_of_cell, atom_of_cell, atom_of_pair, len(groups), fold
     )
 
 
@@ -187,6 +248,8 @@ def _incidence(
         keys.append(atom * n_outcomes + unit_y[unit])
         units.append(unit)
     pair_key, pair = np.unique(np.concatenate(keys), return_inverse=True)
-    ones = np.ones(pair.size)
-    shape = (pair_key.size, unit_key.size)
-    return pair_key, sparse.csr_array((ones, (pair, np.concatenate(units))), shape)
+    return pair_key, _ones(pair, np.concatenate(units))
+
+
+def _ones(rows: IntArray, columns: IntArray) -> sparse.csr_array:
+    return sparse.csr_array((np.ones(rows.size), (rows, columns)))

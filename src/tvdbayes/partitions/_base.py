@@ -41,8 +41,9 @@ class AbstractPartition(ABC):
     """A rule that groups covariate rows."""
 
     name: ClassVar[str]
-    mean_is_best: ClassVar[bool]
-    """Whether the posterior mean estimates better than the minimiser of the unweighted data."""
+    pools_rows: ClassVar[bool] = False
+    """Whether groups hold rows of different x. The point estimate is then the minimiser for the
+    unweighted data, otherwise the posterior mean, which recovers half of the lost efficiency."""
 
     def learn(self, cells: Cells, n_params: int, seed: int) -> "AbstractPartition":
         """Fix the rule on a table; what is returned is a function of x alone."""
@@ -58,7 +59,6 @@ class Distinct(AbstractPartition):
     """Rows with the same x form a group: the paper's estimator."""
 
     name: ClassVar[str] = "distinct"
-    mean_is_best: ClassVar[bool] = True
 
     def group(self, cells: Cells) -> Grouping:
         rows = np.arange(cells.n_x)
@@ -73,7 +73,6 @@ class Singletons(AbstractPartition):
     """
 
     name: ClassVar[str] = "singletons"
-    mean_is_best: ClassVar[bool] = False
 
     def group(self, cells: Cells) -> Grouping:
         atoms = np.arange(cells.n_cells)

@@ -54,7 +54,7 @@ class KMeansGroups(AbstractPartition):
     kinds: tuple[Cluster, ...] = (Cluster(),)
 
     name: ClassVar[str] = "kmeans"
-    mean_is_best: ClassVar[bool] = False
+    pools_rows: ClassVar[bool] = True
 
     def learn(self, cells: Cells, n_params: int, seed: int) -> "LearnedGroups":
         mass = cells.x_counts
@@ -106,7 +106,7 @@ class LearnedGroups(AbstractPartition):
     common: Array
 
     name: ClassVar[str] = "kmeans"
-    mean_is_best: ClassVar[bool] = False
+    pools_rows: ClassVar[bool] = True
 
     def group(self, cells: Cells) -> Grouping:
         rows = np.arange(cells.n_x)
@@ -129,7 +129,6 @@ class Auto(AbstractPartition):
     kinds: tuple[Cluster, ...] = (Cluster(),)
 
     name: ClassVar[str] = "auto"
-    mean_is_best: ClassVar[bool] = True
 
     def learn(self, cells: Cells, n_params: int, seed: int) -> AbstractPartition:
         mass = cells.x_counts

@@ -59,7 +59,7 @@ class Posterior:
     @property
     def estimate(self) -> Array:
         """Point estimate (d,): the posterior mean where x repeats, else the minimiser."""
-        if self.partition.mean_is_best and self.n_draws:
+        if self.n_draws and not self.partition.pools_rows:
             mean: Array = self.draws.mean(0)
             return mean
         return self.minimiser

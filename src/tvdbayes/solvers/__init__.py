@@ -1,6 +1,6 @@
 """Minimisers for many draws at once. They know no statistics."""
 
-from tvdbayes.solvers._problem import Expansion, KinkedProblem, Point, Problem
+from tvdbayes.solvers._problem import Accuracy, Expansion, KinkedProblem, Point, Problem
 from tvdbayes.solvers._solution import Solution, Status
 from tvdbayes.solvers.newton import newton
 from tvdbayes.solvers.reference import reference_bfgs
@@ -8,6 +8,7 @@ from tvdbayes.solvers.scalar import scalar
 from tvdbayes.solvers.starts import find_modes, solve_from_pool, spread_out
 
 __all__ = [
+    "Accuracy",
     "Expansion",
     "KinkedProblem",
     "Point",

@@ -5,11 +5,20 @@ of the smoothing, 0 the problem itself. Evaluating is split in two, because the 
 does not depend on `tau`.
 """
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from tvdbayes._typing import Array, IntArray
 
-__all__ = ["Expansion", "KinkedProblem", "Point", "Problem"]
+__all__ = ["Accuracy", "Expansion", "KinkedProblem", "Point", "Problem"]
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """When a draw is solved: the last smoothing, and the Newton decrement that ends it there."""
+
+    tau: float
+    decrement: float
 
 
 class Expansion(Protocol):
@@ -55,6 +64,10 @@ class Problem(Protocol):
     @property
     def kinked(self) -> bool:
         """Whether there is anything to smooth."""
+
+    @property
+    def accuracy(self) -> Accuracy:
+        """When to stop."""
 
     def at(self, theta: Array) -> Point:
         """Evaluate at (d, B)."""

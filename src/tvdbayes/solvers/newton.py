@@ -10,13 +10,10 @@ import numpy as np
 
 from tvdbayes._typing import Array
 from tvdbayes.solvers._cholesky import solve_positive
-from tvdbayes.solvers._problem import Problem
+from tvdbayes.solvers._problem import Accuracy, Problem
 from tvdbayes.solvers._solution import Solution, Status
 
-__all__ = ["TAU_END", "newton"]
-
-TAU_END = 1e-9
-"""The last smoothing: a unit's smoothed value is off by at most half of this times its mass."""
+__all__ = ["newton"]
 
 _ARMIJO = 1e-4
 _ROUNDING = 1e-15
@@ -31,12 +28,12 @@ def newton(
     start: Array,
     *,
     tau: float = 0.1,
-    tau_end: float = TAU_END,
-    tolerance: float = 1e-13,
+    accuracy: Accuracy | None = None,
     max_iter: int = 150,
 ) -> Solution:
-    """Minimise from start (d, B), smoothing from `tau` down to `tau_end` if there are kinks."""
+    """Minimise from start (d, B), with kinks smoothed from `tau` down to the accuracy."""
     n_draws = start.shape[1]
+    goal = accuracy or problem.accuracy
     kinked = problem.kinked
     theta, status = start.copy(), np.full(n_draws, int(Status.OUT_OF_STEPS))
     n_iter = np.zeros(n_draws, np.intp)
@@ -54,10 +51,10 @@ def newton(
             enough = merit - _ARMIJO * length * promise + _ROUNDING * (1 + np.abs(merit))
         taken = open_ & (point.merit(widths) <= enough)
         theta[:, draws[taken]] = trial[:, taken]
-        last = widths <= tau_end if kinked else np.ones(draws.size, bool)
+        last = widths <= goal.tau if kinked else np.ones(draws.size, bool)
         quick = np.where(promise < 0.03 * widths, 0.1, 0.1**0.5)
         narrow = taken & (length > 0.3)
-        widths = np.where(narrow & ~last, np.maximum(widths * quick, tau_end), widths)
+        widths = np.where(narrow & ~last, np.maximum(widths * quick, goal.tau), widths)
 
         view = point.expand(widths, pull)
         new_step = _bounded(-solve_positive(view.hess, view.grad))
@@ -73,7 +70,7 @@ def newton(
         n_iter[draws[open_]] += 1
 
         stuck = open_ & (length < _SHORTEST)
-        sure = taken & last & (promise < tolerance)
+        sure = taken & last & (promise < goal.decrement)
         # The last step is too short to be worth an evaluation, but not to be taken.
         theta[:, draws[sure]] += step[:, sure]
         status[draws[sure]] = Status.CONVERGED
@@ -83,7 +80,7 @@ def newton(
             break
         # No progress at this width: narrow it and take a new step from the last good point.
         restart = stuck & ~last
-        widths = np.where(restart, np.maximum(widths * 0.1, tau_end), widths)
+        widths = np.where(restart, np.maximum(widths * 0.1, goal.tau), widths)
         length, merit = np.where(restart, 0.0, length), np.where(restart, np.inf, merit)
         if open_.mean() < 0.8:
             keep = np.flatnonzero(open_)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.solvers._problem import Problem
+from tvdbayes.solvers._problem import Accuracy, Problem
 from tvdbayes.solvers._solution import Solution
 from tvdbayes.solvers.newton import newton
 
@@ -70,7 +70,7 @@ def spread_out(theta: Array, most: int) -> Array:
 
 
 def _coarse(problem: Problem, draws: IntArray, start: Array) -> Solution:
-    return newton(problem.take(draws), start, tau_end=_COARSE, tolerance=1e-6, max_iter=25)
+    return newton(problem.take(draws), start, accuracy=Accuracy(_COARSE, 1e-6), max_iter=25)
 
 
 def _choose(scores: Array, pool: Array, n_starts: int) -> list[IntArray]:
