@@ -4,11 +4,14 @@ The core asks for special functions and segment sums here, never from SciPy itse
 """
 
 import numpy as np
-from scipy.special import gammaln, log_ndtr, ndtr
+from scipy.special import erfcx, gammaln, log_ndtr, ndtr
 
 from tvdbayes._typing import Array, IntArray
 
-__all__ = ["Segments", "gammaln", "log_ndtr", "ndtr"]
+__all__ = ["Segments", "erfcx", "excess_exp", "gammaln", "log_ndtr", "ndtr", "stirling_error"]
+
+
+_HALF_LOG_2PI = 0.9189385332046727
 
 
 class Segments:
@@ -30,3 +33,19 @@ class Segments:
     def total(self, values: Array) -> Array:
         """(len(index), B) to (n, B)."""
         return values if self._identity else np.add.reduceat(values, self._starts, axis=0)
+
+
+def excess_exp(t: Array) -> Array:
+    """exp(t) - 1 - t, the deviance of a count whose rate is off by a factor exp(t)."""
+    excess: Array = np.expm1(t) - t
+    return excess
+
+
+def stirling_error(n: Array) -> Array:
+    """log n! minus Stirling's formula, for n of at least 1, to full precision."""
+    small = np.minimum(n, 16.0)
+    exact = gammaln(small + 1) - (small + 0.5) * np.log(small) + small - _HALF_LOG_2PI
+    square = 1 / (n * n)
+    tail = (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680))) / n
+    error: Array = np.where(n < 16, exact, tail)
+    return error

@@ -3,7 +3,7 @@
 A cell table is all that the method sees of the data. Its order is canonical (sorted by x,
 offset, trials, then y), so the order of the rows cannot matter, and a row of weight 2 is the
 same table as that row twice. Tables add up: compressing chunks and merging them is compressing
-the whole.
+the whole (to the bit for whole weights, to rounding for fractional ones).
 """
 
 from dataclasses import dataclass
@@ -53,6 +53,14 @@ class Cells:
     y: Array
     counts: Array
     names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        step, rise = np.diff(self.x_index), np.diff(self.y)
+        if not ((step > 0) | ((step == 0) & (rise > 0))).all():
+            raise DataError(
+                "The cells of a table must be distinct and sorted by x row, then outcome. "
+                "Build it with Cells.from_rows or Cells.from_counts."
+            )
 
     @classmethod
     def from_rows(
@@ -207,6 +215,8 @@ def compress(
 
 
 def _numbers(values: ArrayLike, name: str, ndim: int) -> Array:
+    if np.ma.is_masked(values):
+        raise DataError(f"{name} has masked values. Drop or fill these rows first.")
     raw = np.asarray(values)
     if raw.dtype.kind not in "biuf":
         raise DataError(

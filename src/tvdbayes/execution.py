@@ -6,6 +6,7 @@ are the same bit for bit.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
@@ -13,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["AbstractExecutor", "Joblib", "Serial", "executor_for"]
+__all__ = ["AbstractExecutor", "Joblib", "Serial", "executor_for", "single_threaded"]
 
 Result = TypeVar("Result")
 
@@ -33,9 +34,16 @@ def _keep_freed_memory() -> None:
     np.empty((1 << 25) - (1 << 16), np.uint8)
 
 
-def _alone(work: Callable[[int], Result], block: int) -> Result:
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    """One BLAS thread, so that sums are added up in the same order everywhere."""
     _keep_freed_memory()
     with _threads().limit(limits=1, user_api="blas"):
+        yield
+
+
+def _alone(work: Callable[[int], Result], block: int) -> Result:
+    with single_threaded():
         return work(block)
 
 

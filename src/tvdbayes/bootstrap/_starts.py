@@ -38,15 +38,13 @@ def elemental(layout: Layout, guess: Array, rng: np.random.Generator, n: int) ->
     return starts
 
 
-def scan(layout: Layout, extra: Array, most: int = 128) -> Array:
+def scan(layout: Layout, extra: Array, n_grid: int = 64) -> Array:
     """Sorted candidates (K,) for one parameter: the modes of the cells, between and beyond."""
     design, eta = _designs(layout)[0][:, 0], _saturated(layout)[0]
     modes = np.unique(eta[design != 0] / design[design != 0])
-    if modes.size > most:
-        modes = np.quantile(modes, np.linspace(0, 1, most))
     low, high = modes[0], modes[-1]
     beyond = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
-    grid = np.linspace(low - 1, high + 1, most // 2)
+    grid = np.linspace(low - 1, high + 1, n_grid)
     between = (modes[1:] + modes[:-1]) / 2
     return np.unique(np.concatenate([modes, between, grid, low - beyond, high + beyond, extra]))
 

@@ -19,6 +19,9 @@ from tvdbayes._typing import Array, BoolArray
 
 __all__ = ["AbstractFamily", "Jet"]
 
+_MOST_ELEMENTS = 1 << 20
+"""Nodes x predictors that a sum over the support holds at a time."""
+
 Jet = tuple[Array, Array, Array]
 """A value with its first and second derivatives in eta: (...), (k, ...), (k, k, ...)."""
 
@@ -94,14 +97,17 @@ class AbstractFamily(ABC):
     def power_sum(self, eta: Array, power: float, trials: Array) -> Jet:
         """Sum of ``pmf ** power`` over the support, with derivatives; density power needs it."""
         y, weights = self.nodes(eta, trials, power)
-        log_pmf, score, curvature = self.log_jet(y, eta[:, None], trials)
-        mass = weights * np.exp(power * log_pmf)
-        second = power * (power * score[:, None] * score + curvature)
-        return (
-            mass.sum(0),
-            power * (mass * score).sum(1),
-            (mass * second).sum(2),
-        )
+        total, first, second = np.zeros(eta.shape[1:]), np.zeros(eta.shape), np.zeros(())
+        size = max(1, _MOST_ELEMENTS // max(eta[0].size, 1))
+        for start in range(0, len(y), size):
+            part = slice(start, start + size)
+            log_pmf, score, curvature = self.log_jet(y[part], eta[:, None], trials)
+            mass = weights[part] * np.exp(power * log_pmf)
+            total = total + mass.sum(0)
+            first = first + power * (mass * score).sum(1)
+            bend = power * score[:, None] * score + curvature
+            second = second + power * (mass * bend).sum(2)
+        return total, first, second
 
     def check_outcomes(self, y: Array, trials: Array, unit: str = "row") -> None:
         """Raise unless every outcome lies in the support."""

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tvdbayes._array import gammaln
+from tvdbayes._array import excess_exp, gammaln, stirling_error
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.families._base import AbstractFamily, Jet
 from tvdbayes.families.links import AbstractLink, Logit
@@ -13,6 +13,9 @@ from tvdbayes.families.links import AbstractLink, Logit
 __all__ = ["Bernoulli", "Binomial"]
 
 _DEGENERATE = 1e-6
+# Below this many trials, the plain formula is right to 13 digits, and faster.
+_SMALL = 50
+_HALF_LOG_2PI = 0.9189385332046727
 
 
 @dataclass(frozen=True)
@@ -103,10 +106,35 @@ class Binomial(AbstractFamily):
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         failures = trials - y
-        log_choose = gammaln(trials + 1) - gammaln(y + 1) - gammaln(failures + 1)
-        success, failure = self.link.log_tails(eta[0])
-        value, first, second = (y * a + failures * b for a, b in zip(success, failure, strict=True))
-        return log_choose + value, first[None], second[None, None]
+        value, first, second = self.link.log_likelihood(y, failures, eta[0])
+        if np.max(trials, initial=0) < _SMALL:
+            value = value + (gammaln(trials + 1) - gammaln(y + 1) - gammaln(failures + 1))
+        else:
+            value = self._log_pmf(y, failures, eta[0])
+        return value, first[None], second[None, None]
+
+    def _log_pmf(self, y: Array, failures: Array, eta: Array) -> Array:
+        """The log pmf for many trials, where the plain sum would cancel (Loader's form).
+
+        With a and b the logarithms of probability over observed share, of success and failure, it
+        is the peak minus ``y * (exp(a) - 1 - a) + failures * (exp(b) - 1 - b)``: the terms that
+        are added to make it so sum to zero.
+        """
+        trials, some, rest = y + failures, np.maximum(y, 1.0), np.maximum(failures, 1.0)
+        (log_prob, *_), (log_rest, *_) = self.link.log_tails(eta)
+        peak = (
+            0.5 * np.log(trials / (some * rest))
+            - _HALF_LOG_2PI
+            + (stirling_error(trials) - stirling_error(some) - stirling_error(rest))
+        )
+        inner = (
+            peak
+            - some * excess_exp(log_prob - np.log(some / trials))
+            - rest * excess_exp(log_rest - np.log(rest / trials))
+        )
+        edge = np.where(y == 0, trials * log_rest, trials * log_prob)
+        value: Array = np.where((y > 0) & (failures > 0), inner, edge)
+        return value
 
     def mean(self, eta: Array, trials: Array) -> Array:
         return trials * self.link.tail(np.array(True), eta[0])[0]
@@ -122,7 +150,8 @@ class Binomial(AbstractFamily):
         return np.where(inside, y, 0.0), inside.astype(float)
 
     def saturated(self, y: Array, trials: Array) -> Array:
-        return self.link.link((y + 0.5) / (trials + 1))[None]
+        edge = 0.25 / (trials + 0.5)
+        return self.link.link(np.clip(y / trials, edge, 1 - edge))[None]
 
     def possible(self, y: Array, trials: Array) -> BoolArray:
         whole = (y == np.round(y)) & (trials == np.round(trials))

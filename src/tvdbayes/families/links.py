@@ -7,13 +7,17 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtri
 
-from tvdbayes._array import log_ndtr, ndtr
+from tvdbayes._array import erfcx, log_ndtr, ndtr
 from tvdbayes._typing import Array, BoolArray
 
 __all__ = ["AbstractLink", "Cloglog", "Logit", "Probit"]
 
 # Beyond this exp overflows; every law here is degenerate long before.
 _LARGE = 700.0
+# A hazard of exp(150) leaves no chance of failure, and its square can still be multiplied.
+_LARGE_HAZARD = 150.0
+_ROOT_2 = 1.4142135623730951
+_ROOT_2_OVER_PI = 0.7978845608028654
 _HALF_LOG_2PI = 0.9189385332046727
 
 Tail = tuple[Array, Array, Array]
@@ -97,9 +101,15 @@ class Probit(AbstractLink):
 
     def log_tails(self, eta: Array) -> tuple[Tail, Tail]:
         def upper(z: Array) -> Tail:
-            log_prob = log_ndtr(z)
-            ratio = np.exp(-z * z / 2 - _HALF_LOG_2PI - log_prob)
-            return log_prob, ratio, -ratio * (z + ratio)
+            far = -np.minimum(z, -1.0)
+            ratio = np.where(
+                z < -1,
+                _ROOT_2_OVER_PI / erfcx(far / _ROOT_2),
+                np.exp(-z * z / 2 - _HALF_LOG_2PI) / np.maximum(ndtr(z), 0.1),
+            )
+            # z + ratio cancels far out; its expansion in 1 / z does not.
+            tail = (1 - (2 - 10 / (far * far)) / (far * far)) / far
+            return log_ndtr(z), ratio, -ratio * np.where(z < -50, tail, z + ratio)
 
         success, (log_rest, first, second) = upper(eta), upper(-eta)
         return success, (log_rest, -first, second)
@@ -122,15 +132,15 @@ class Cloglog(AbstractLink):
     name: ClassVar[str] = "cloglog"
 
     def log_tails(self, eta: Array) -> tuple[Tail, Tail]:
-        hazard = np.exp(np.minimum(eta, _LARGE))
+        hazard = np.exp(np.minimum(eta, _LARGE_HAZARD))
         with np.errstate(over="ignore", divide="ignore"):
-            # For hazards below 1e-300 the ratio hazard / expm1(hazard) is 1.
-            slope = np.where(hazard > 0, hazard / np.maximum(np.expm1(hazard), 1e-300), 1.0)
+            # For hazards that underflow the ratio hazard / expm1(hazard) is 1.
+            slope = np.where(hazard > 1e-300, hazard / np.maximum(np.expm1(hazard), 1e-300), 1.0)
             log_prob = np.where(hazard > 1e-300, np.log(-np.expm1(-hazard)), eta)
         return (log_prob, slope, slope * (1 - hazard - slope)), (-hazard, -hazard, -hazard)
 
     def tail(self, success: BoolArray, eta: Array) -> Tail:
-        hazard = np.exp(np.minimum(eta, _LARGE))
+        hazard = np.exp(np.minimum(eta, _LARGE_HAZARD))
         rest = np.exp(-hazard)
         first = hazard * rest
         second = first * (1 - hazard)

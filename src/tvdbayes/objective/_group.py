@@ -70,6 +70,10 @@ class GroupProblem:
     def kinked(self) -> bool:
         return self.divergence.kinked
 
+    @property
+    def n_terms(self) -> int:
+        return len(self.data_mass)
+
     def take(self, index: IntArray) -> "GroupProblem":
         return GroupProblem(
             self.layout,
@@ -138,13 +142,15 @@ class GroupProblem:
         offset = pairs.x_of_pair.spread(pairs.bound.offset)[cell]
         y, trials, target = pairs.y[cell, 0], pairs.trials[cell, 0], target[cell, draw]
         at = (a + b) / 2
-        for _ in range(12):
+        for _ in range(40):
             log_pmf, score, _ = pairs.family.log_jet(y, (z * at + offset)[None], trials)
             inside = (log_pmf > target) == rising
             a, b = np.where(inside, a, at), np.where(inside, at, b)
             with np.errstate(divide="ignore", invalid="ignore"):
                 aim = at - (log_pmf - target) / (score[0] * z)
-            at = np.where((aim >= a) & (aim <= b), aim, (a + b) / 2)
+            last, at = at, np.where((aim >= a) & (aim <= b), aim, (a + b) / 2)
+            if np.abs(at - last).max(initial=0.0) < 1e-14:
+                break
         fits = (at > low[draw]) & (at < high[draw])
         return at[fits], draw[fits]
 

@@ -85,6 +85,10 @@ class Problem(Protocol):
 class KinkedProblem(Problem, Protocol):
     """One-parameter problems that know where their kinks are."""
 
+    @property
+    def n_terms(self) -> int:
+        """Number of terms that can have a kink."""
+
     def kinks(self, candidates: Array, low: Array, high: Array) -> tuple[Array, IntArray]:
         """Positions of the kinks between low and high (B,), and the draw that each belongs to.
 

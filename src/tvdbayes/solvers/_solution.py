@@ -1,6 +1,6 @@
 """The outcome of a solve: one column for each draw, none ever dropped."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
 
 import numpy as np
@@ -53,6 +53,16 @@ class Solution:
     decrement: Array
     residual: Array
 
+    @staticmethod
+    def join(parts: "list[Solution]") -> "Solution":
+        """The draws of all parts, in order."""
+        return Solution(
+            *(
+                np.concatenate([getattr(part, field.name) for part in parts], axis=-1)
+                for field in fields(Solution)
+            )
+        )
+
     def take(self, index: IntArray) -> "Solution":
         """The draws with these numbers."""
         return Solution(
@@ -69,7 +79,7 @@ class Solution:
         # A draw may come several times: the last assignment below is then the lowest value.
         order = np.argsort(-other.value, kind="stable")
         other, draws = other.take(order), draws[order]
-        better = other.value < self.value[draws]
+        better = ~(other.value >= self.value[draws])
         at = draws[better]
 
         def put(mine: Array, its: Array) -> Array:

@@ -23,6 +23,9 @@ _STRETCH = 0.03
 
 _SHALLOW = 0.01
 _SHORT = 0.1
+_MOST_ELEMENTS = 1 << 19
+"""Terms x kinks x draws at a time: each kink is a column of all terms, so memory grows with the
+square of the terms."""
 _EXACT = 1e-14
 _FLAT = 1e-9
 _NARROW = 1e-4
@@ -30,13 +33,24 @@ _NARROW = 1e-4
 
 def scalar(problem: KinkedProblem, candidates: Array) -> Solution:
     """Minimise one-parameter problems; candidates (K,) are sorted and hold the mode of each pmf."""
+    size = max(1, _MOST_ELEMENTS // problem.n_terms**2)
+    parts = [
+        _scalar(problem.take(np.arange(start, min(start + size, problem.n_draws))), candidates)
+        for start in range(0, problem.n_draws, size)
+    ]
+    return parts[0] if len(parts) == 1 else Solution.join(parts)
+
+
+def _scalar(problem: KinkedProblem, candidates: Array) -> Solution:
     scores = problem.score(candidates[None])
     near = scores < scores.min(0) + _STRETCH
     last = candidates.size - 1
     low = candidates[np.maximum(near.argmax(0) - 1, 0)]
     high = candidates[np.minimum(last - near[::-1].argmax(0) + 1, last)]
     at, draw = problem.kinks(candidates, low, high)
-    at, draw = np.concatenate([at, low, high]), np.concatenate([draw, *[np.arange(low.size)] * 2])
+    # Candidates split long smooth pieces, which may hold more than one minimum.
+    split, owner = np.nonzero((candidates[:, None] >= low) & (candidates[:, None] <= high))
+    at, draw = np.concatenate([at, candidates[split]]), np.concatenate([draw, owner])
     order = np.lexsort((at, draw))
     at, draw = at[order], draw[order]
     value = problem.take(draw).value(at[None])
