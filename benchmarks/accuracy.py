@@ -74,7 +74,9 @@ def many_starts(n_draws=1000, n_starts=60):
     }
     for name, (model, cells) in problems.items():
         layout = Layout(model, cells, Distinct(), cells)
-        plan, _ = prepare(layout, TVD(), ridge="auto", prior=None, seed=0, size=1024)
+        plan, _ = prepare(
+            layout, TVD(), ridge="auto", cells=layout.cells, prior=None, seed=0, size=1024
+        )
         problem = plan.robust.on(reweight(cells, rng, n_draws).p)
         found = solve_from_pool(problem, plan.pool).value
         starts = elemental(layout, np.zeros(plan.pool.shape[0]), rng, n_starts)
@@ -97,7 +99,9 @@ def against_reference(n_draws=1000):
     }
     for name, (model, cells) in problems.items():
         layout = Layout(model, cells, Distinct(), cells)
-        plan, _ = prepare(layout, TVD(), ridge="auto", prior=None, seed=0, size=1024)
+        plan, _ = prepare(
+            layout, TVD(), ridge="auto", cells=layout.cells, prior=None, seed=0, size=1024
+        )
         problem = plan.robust.on(reweight(cells, rng, n_draws).p)
         twin = plan.twin.on(problem.data_mass)
         start = newton(twin, np.repeat(plan.ordinary[:, None], n_draws, axis=1)).theta

@@ -167,8 +167,8 @@ def test_poisson_and_binomial_agree_with_scipy(rng):
         ("poisson", [0.5, 1, 1.5], [1, 1, 1], ["whole", "2 of 3 are not", "0.5 in row 0"]),
         ("bernoulli", [0, 1, 2], [1, 1, 1], ["0 or 1", "2.0 in row 2"]),
         ("binomial", [3, 9], [8, 8], ["between 0 and their trials", "9.0 in row 1"]),
-        ("binomial", [0, 0], [8, 0], ["at least 1", "row 1"]),
-        ("binomial", [0, 1], [8, 1.5], ["whole", "row 1"]),
+        ("binomial", [0, 0], [8, 0], ["at least 1", "0.0 in row 1"]),
+        ("binomial", [0, 1], [8, 1.5], ["whole", "1.5 in row 1"]),
     ],
 )
 def test_impossible_outcomes_are_named(name, y, trials, words):

@@ -32,8 +32,9 @@ def test_tiny_counts_do_not_underflow_to_nothing():
 
 def test_a_table_as_base_measure_is_exact():
     cells, base = table(), Cells.from_counts([[1.0], [3.0]], [1, 2], [1, 3])
-    joint, left = Prior(8.0, base).absorb(cells)
-    assert left is None
+    prior = Prior(8.0, base)
+    joint = prior.absorb(cells, np.random.default_rng(0))
+    assert not prior.drawn
     assert np.array_equal(joint.counts, [3, 7, 12, 6])
     p = reweight(joint, np.random.default_rng(1), 40_000).p
     assert np.allclose(p.mean(1), joint.p, atol=0.003)

@@ -28,7 +28,10 @@ _HOME = {
     "Logit": "families",
     "Probit": "families",
     "Cloglog": "families",
+    "Auto": "partitions",
     "Distinct": "partitions",
+    "KMeansGroups": "partitions",
+    "Cluster": "partitions",
     "Singletons": "partitions",
     "Status": "solvers",
     "TVDBayesError": "_errors",
@@ -41,6 +44,7 @@ _HOME = {
     "ConvergenceWarning": "_errors",
     "SeparationWarning": "_errors",
     "SmallGroupsWarning": "_errors",
+    "WildValueWarning": "_errors",
 }
 """Where each public name lives. Rooms are imported on first use, so that the import is light."""
 

@@ -37,12 +37,13 @@ class Segments:
 
 def excess_exp(t: Array) -> Array:
     """exp(t) - 1 - t, the deviance of a count whose rate is off by a factor exp(t)."""
-    excess: Array = np.expm1(t) - t
+    # Beyond 300 it only has to be huge, and small enough to be multiplied by a count.
+    excess: Array = np.expm1(np.minimum(t, 300.0)) - t
     return excess
 
 
 def stirling_error(n: Array) -> Array:
-    """log n! minus Stirling's formula, for n of at least 1, to full precision."""
+    """Log n! minus Stirling's formula, for n of at least 1, to full precision."""
     small = np.minimum(n, 16.0)
     exact = gammaln(small + 1) - (small + 0.5) * np.log(small) + small - _HALF_LOG_2PI
     square = 1 / (n * n)

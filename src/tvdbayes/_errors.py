@@ -16,6 +16,7 @@ __all__ = [
     "SmallGroupsWarning",
     "TVDBayesError",
     "TVDBayesWarning",
+    "WildValueWarning",
     "listing",
 ]
 
@@ -58,6 +59,10 @@ class SeparationWarning(TVDBayesWarning):
 
 class SmallGroupsWarning(TVDBayesWarning):
     """Too few rows share a covariate value for the answer to be free of bias."""
+
+
+class WildValueWarning(TVDBayesWarning):
+    """A covariate or outcome with values far outside the others."""
 
 
 def listing(wrong: BoolArray, values: object, unit: str) -> str:

@@ -159,7 +159,7 @@ def compress(
     """Compress rows into cells and remember where each row went."""
     x, y = _numbers(x, "x", 2), _numbers(y, "y", 1)
     n, p = x.shape
-    names = names or tuple(f"x{j}" for j in range(p))
+    names = tuple(f"x{j}" for j in range(p)) if names is None else tuple(map(str, names))
     if n == 0 or p == 0:
         raise DataError(
             f"x holds {n} row(s) and {p} column(s), but at least one of each is needed. "
@@ -182,6 +182,10 @@ def compress(
                 f"{listing(~finite, column, 'row')}. Drop or repair these rows first."
             )
     counts = columns.get("weights", np.ones(n))
+    if not np.isfinite(counts.sum()):
+        raise DataError(
+            f"The weights add up to more than a number can hold; largest: {counts.max()}."
+        )
     if (counts < 0).any():
         raise DataError(
             f"Weights count rows and must be at least 0; {listing(counts < 0, counts, 'row')}."
@@ -217,7 +221,12 @@ def compress(
 def _numbers(values: ArrayLike, name: str, ndim: int) -> Array:
     if np.ma.is_masked(values):
         raise DataError(f"{name} has masked values. Drop or fill these rows first.")
-    raw = np.asarray(values)
+    try:
+        raw = np.asarray(values)
+    except ValueError as error:
+        raise DataError(
+            f"{name} must be a table of numbers with rows of equal length: {error}"
+        ) from error
     if raw.dtype.kind not in "biuf":
         raise DataError(
             f"{name} must hold numbers; got {raw.dtype} (first: {raw.ravel()[:1].tolist()}). "

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from tvdbayes._errors import SettingsError
+import numpy as np
+
+from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array
 from tvdbayes.cells import Cells
 from tvdbayes.families import AbstractFamily
@@ -31,12 +33,26 @@ class Model:
 
     def check(self, cells: Cells) -> None:
         """Raise unless the model can produce every outcome of the table."""
+        empty = ~cells.x.any(axis=0)
+        if empty.any():
+            raise DataError(
+                f"The column {cells.names[int(empty.argmax())]!r} is 0 in every row, so its "
+                "coefficient cannot be found. Leave it out."
+            )
         self.family.check_outcomes(cells.y, cells.trials[cells.x_index], unit="cell")
 
     def pmf(self, cells: Cells, theta: Array) -> Array:
         """Probability of each cell's outcome given its x, (m, B), at parameters (d, B)."""
-        if theta.ndim != 2:
-            raise SettingsError(f"theta must have shape (parameters, draws); got {theta.shape}.")
+        theta = np.asarray(theta)
+        d = len(self.param_names(cells))
+        if theta.ndim != 2 or len(theta) != d or theta.dtype.kind not in "iuf":
+            raise SettingsError(
+                f"theta must hold numbers in the shape ({d} parameters, draws); "
+                f"got {theta.dtype} of shape {theta.shape}."
+            )
+        if not np.isfinite(theta).all():
+            raise SettingsError("theta must be finite.")
+        self.check(cells)
         bound = self.predictor.bind(cells, cells)
         eta = bound.eta(bound.from_user(theta))[:, cells.x_index]
         return self.family.pmf(cells.y[:, None], eta, cells.trials[cells.x_index, None])

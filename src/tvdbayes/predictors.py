@@ -209,9 +209,14 @@ def _to_user(intercept: BoolArray, centre: Array, scale: Array) -> Array:
 
 def dependent_columns(x: Array) -> list[int]:
     """Columns that the others already determine, found by a pivoted QR on scaled columns."""
-    size = np.sqrt((x**2).mean(0))
-    centred = x / np.where(size > 0, size, 1.0)
-    _, r, order = qr(centred, mode="economic", pivoting=True)
+    z = x / np.maximum(np.abs(x).max(0), 1e-300)
+    constant = np.ptp(z, axis=0) == 0
+    if (constant & (z[0] != 0)).any():
+        # Beside an intercept only what varies counts, however far from zero it lies.
+        z = np.where(constant, z, z - z.mean(0))
+    size = np.sqrt((z**2).mean(0))
+    z = z / np.where(size > 0, size, 1.0)
+    _, r, order = qr(z, mode="economic", pivoting=True)
     diagonal = np.zeros(x.shape[1])
     diagonal[: min(x.shape)] = np.abs(np.diag(r))
     return sorted(int(j) for j in order[diagonal <= 1e-10 * diagonal[0]])

@@ -7,14 +7,15 @@ j depends on (seed, j) and the table only, whatever the number of draws, workers
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral, Real
 
 import numpy as np
 
 from tvdbayes._errors import DataError, SettingsError
-from tvdbayes._typing import Array
+from tvdbayes._typing import Array, IntArray
 from tvdbayes.cells import Cells
 
-__all__ = ["BaseMeasure", "Prior", "Reweighted", "Stream", "block_size", "reweight"]
+__all__ = ["BaseMeasure", "Prior", "Reweighted", "Stream", "block_size", "draw_atoms", "reweight"]
 
 BaseMeasure = Callable[[np.random.Generator, int], tuple[Array, Array]]
 """Draws atoms: (rng, size) to x (size, p) and y (size,)."""
@@ -23,12 +24,17 @@ _BLOCK_ELEMENTS = 1 << 18
 """Cells x draws of a block: 2 MiB in float64, so that a pass over it stays in cache."""
 
 
+_SAMPLE = 256
+_MOST_ATOMS = 1_000_000
+
+
 class Stream:
     """Names of the independent streams of random numbers behind one seed."""
 
     DRAWS = 0
     PILOT = 1
     STARTS = 2
+    PRIOR = 3
 
     @staticmethod
     def generator(seed: int, stream: int, block: int = 0) -> np.random.Generator:
@@ -36,10 +42,16 @@ class Stream:
         return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(stream, block)))
 
 
-def block_size(n_cells: int) -> int:
-    """Draws in a block: a power of two that depends on the table alone."""
-    fits = max(_BLOCK_ELEMENTS // n_cells, 1)
-    return int(np.clip(1 << (fits.bit_length() - 1), 16, 1024))
+def block_size(per_draw: int, n_atoms: int = 0) -> int:
+    """Draws in a block: a power of two that depends on the problem alone.
+
+    ``per_draw`` are the array elements that a draw needs; with atoms of its own, each draw adds
+    that many cells to the table of all draws of the block.
+    """
+    size = 1024
+    while size > 16 and size * (per_draw + size * n_atoms) > _BLOCK_ELEMENTS:
+        size //= 2
+    return size
 
 
 @dataclass(frozen=True)
@@ -70,30 +82,72 @@ class Prior:
     n_atoms: int = 100
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.alpha) and self.alpha > 0):
+        if not (isinstance(self.alpha, Real) and np.isfinite(self.alpha) and self.alpha > 0):
             raise SettingsError(
-                f"alpha must be a positive number of rows; got {self.alpha}. "
+                f"alpha must be a positive number of rows; got {self.alpha!r}. "
                 "Leave the prior out for alpha = 0."
             )
-        if self.n_atoms < 1:
-            raise SettingsError(f"n_atoms must be at least 1; got {self.n_atoms}.")
+        if not (isinstance(self.n_atoms, Integral) and 1 <= self.n_atoms <= _MOST_ATOMS):
+            raise SettingsError(
+                f"n_atoms must be a whole number from 1 to {_MOST_ATOMS:,}; got {self.n_atoms!r}."
+            )
+        if not (callable(self.base_measure) or isinstance(self.base_measure, Cells)):
+            raise SettingsError(
+                "base_measure must be a table (Cells) or a function (rng, size) to (x, y); "
+                f"got {type(self.base_measure).__name__}."
+            )
 
-    def absorb(self, cells: Cells) -> "tuple[Cells, Prior | None]":
-        """The table with a finite prior added to it, or the prior itself if it must be drawn."""
+    @property
+    def drawn(self) -> bool:
+        """Whether the atoms must be drawn, because the base measure is a function."""
+        return callable(self.base_measure)
+
+    def absorb(self, cells: Cells, rng: np.random.Generator) -> Cells:
+        """The table with the prior's mass added: exactly, or by a sample if it must be drawn."""
         base = self.base_measure
         if callable(base):
-            return cells, self
-        share = base.p * self.alpha
-        x = base.x_index
-        prior_rows = Cells.from_counts(
-            base.x[x],
-            base.y,
-            share,
-            offset=base.offset[x],
-            trials=base.trials[x],
-            names=base.names,
+            x, y = draw_atoms(base, rng, max(self.n_atoms, _SAMPLE), cells)
+            base = Cells.from_rows(x, y, names=cells.names)
+        rows = base.x_index
+        return cells.merge(
+            Cells.from_counts(
+                base.x[rows],
+                base.y,
+                base.p * self.alpha,
+                offset=base.offset[rows],
+                trials=base.trials[rows],
+                names=base.names,
+            )
         )
-        return cells.merge(prior_rows), None
+
+
+def draw_atoms(
+    base: BaseMeasure, rng: np.random.Generator, size: int, cells: Cells
+) -> tuple[Array, Array]:
+    """Call a base measure and check what it returns against the columns of a table."""
+    if cells.offset.any() or (cells.trials != 1).any():
+        raise SettingsError(
+            "A base measure that is a function draws x and y only, so it cannot be used with "
+            "offsets or trials. Give it as a table (Cells) with these columns."
+        )
+    wanted = f"x of shape ({size}, {cells.x.shape[1]}) and y of shape ({size},)"
+    advice = "It is called as base_measure(rng, size)."
+    drawn: object = base(rng, size)
+    if not (isinstance(drawn, tuple | list) and len(drawn) == 2):
+        raise DataError(
+            f"The base measure must return {wanted}; got {type(drawn).__name__}. {advice}"
+        )
+    try:
+        x, y = (np.asarray(part) for part in drawn)
+    except ValueError as error:
+        raise DataError(f"The base measure must return {wanted}: {error}. {advice}") from error
+    if x.shape != (size, cells.x.shape[1]) or y.shape != (size,):
+        raise DataError(
+            f"The base measure must return {wanted}; got {x.shape} and {y.shape}. {advice}"
+        )
+    # Compressing refuses whatever is not a finite number.
+    Cells.from_rows(x, y, names=cells.names)
+    return x.astype(float), y.astype(float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,14 +168,7 @@ def reweight(
     base = prior.base_measure
     if not callable(base):
         raise SettingsError("A finite base measure is absorbed into the table, not drawn.")
-    size = n_draws * prior.n_atoms
-    x, y = base(rng, size)
-    x, y = np.asarray(x, float), np.asarray(y, float)
-    if x.shape != (size, cells.x.shape[1]) or y.shape != (size,):
-        raise DataError(
-            f"The base measure must return x of shape ({size}, {cells.x.shape[1]}) and y of shape "
-            f"({size},); got {x.shape} and {y.shape}. It is called as base_measure(rng, size)."
-        )
+    x, y = draw_atoms(base, rng, n_draws * prior.n_atoms, cells)
     shape = np.full((n_draws, prior.n_atoms), prior.alpha / prior.n_atoms)
     return _with_atoms(cells, mass, x, y, _log_gammas(rng, shape))
 
@@ -129,13 +176,7 @@ def reweight(
 def _with_atoms(cells: Cells, mass: Array, x: Array, y: Array, atom_mass: Array) -> Reweighted:
     """Add each draw's atoms to the common cells."""
     n_draws, n_atoms = atom_mass.shape
-    atoms = Cells.from_rows(x, y, names=cells.names)
-    if cells.offset.any() or (cells.trials != 1).any():
-        raise SettingsError(
-            "A base measure that is a function draws x and y only, so it cannot be used with "
-            "offsets or trials. Give it as a table (Cells) with these columns."
-        )
-    joint = cells.merge(atoms)
+    joint = cells.merge(Cells.from_rows(x, y, names=cells.names))
     of_data = _locate(joint, cells.x[cells.x_index], cells.y)
     of_atoms = _locate(joint, x, y).reshape(n_draws, n_atoms)
     peak = np.maximum(mass.max(1), atom_mass.max(1))[:, None]
@@ -146,7 +187,7 @@ def _with_atoms(cells: Cells, mass: Array, x: Array, y: Array, atom_mass: Array)
     return Reweighted(joint, np.ascontiguousarray(p.T))
 
 
-def _locate(cells: Cells, x: Array, y: Array) -> np.ndarray:
+def _locate(cells: Cells, x: Array, y: Array) -> IntArray:
     """The cell of each (x, y), all of which are in the table."""
     known = np.concatenate([np.c_[cells.x[cells.x_index], cells.y], np.c_[x, y]])
     _, index = np.unique(known, axis=0, return_inverse=True)

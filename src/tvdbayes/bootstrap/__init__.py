@@ -6,6 +6,7 @@ Reweight the table at random; find the closest model; repeat.
 import warnings
 from collections.abc import Callable
 from functools import partial
+from numbers import Integral, Real
 from typing import Literal
 
 import numpy as np
@@ -19,18 +20,20 @@ from tvdbayes._errors import (
 from tvdbayes.bootstrap._plan import AUTO_RIDGE, Plan, Solved, prepare, solve_block
 from tvdbayes.cells import Cells
 from tvdbayes.divergences import TVD, AbstractDivergence
-from tvdbayes.execution import executor_for
+from tvdbayes.execution import executor_for, single_threaded
 from tvdbayes.model import Model
 from tvdbayes.objective import Layout
 from tvdbayes.partitions import AbstractPartition, Auto
 from tvdbayes.posterior import Posterior
 from tvdbayes.solvers import Status
-from tvdbayes.weights import Prior, block_size
+from tvdbayes.weights import Prior, Stream, block_size
 
 __all__ = ["AUTO_RIDGE", "posterior_bootstrap"]
 
 _ARRAYS = 24
-"""Arrays of cells x draws that a solve keeps alive at its peak, measured and rounded up."""
+"""Arrays of the size of a block that a solve keeps alive at its peak, measured and rounded up."""
+
+_MOST_DRAWS = 10_000_000
 
 
 def posterior_bootstrap(
@@ -89,23 +92,35 @@ def posterior_bootstrap(
     >>> fit.draws.shape
     (100, 1)
     """
-    _check_settings(n_draws, seed, ridge, n_jobs)
+    _check_settings(n_draws, seed, ridge, n_jobs, memory_budget)
+    divergence = TVD() if divergence is None else divergence
+    partition = Auto() if partition is None else partition
     model.check(cells)
-    table, drawn_prior = (cells, None) if prior is None else prior.absorb(cells)
-    size = block_size(table.n_cells)
-    executor = executor_for(_affordable(n_jobs, table.n_cells * size, memory_budget))
-    divergence = divergence or TVD()
-    fold = divergence.folds and model.family.binary
-    names = model.param_names(cells)
-    groups = (partition or Auto()).learn(table, len(names), seed)
-    plan, unweighted = prepare(
-        Layout(model, table, groups, cells, fold),
-        divergence,
-        ridge=ridge,
-        prior=drawn_prior,
-        seed=seed,
-        size=size,
-    )
+    table = cells
+    if prior is not None:
+        table = prior.absorb(cells, Stream.generator(seed, Stream.PRIOR))
+        model.check(table)
+    drawn = prior if prior is not None and prior.drawn else None
+    d = len(model.param_names(cells))
+    with single_threaded():
+        groups = partition.learn(table, d, seed)
+        fold = divergence.folds and model.family.binary
+        layout = Layout(model, table, groups, cells, fold)
+        per_draw = divergence.build(
+            group=lambda _: layout.units.n_elements, row=lambda _: table.n_cells
+        )
+        size = block_size(per_draw + d * d, drawn.n_atoms if drawn else 0)
+        most = size * (per_draw + d * d + (size * drawn.n_atoms if drawn else 0))
+        executor = executor_for(_affordable(n_jobs, most, memory_budget))
+        plan, unweighted = prepare(
+            layout,
+            divergence,
+            ridge=ridge,
+            cells=cells if drawn else table,
+            prior=drawn,
+            seed=seed,
+            size=size,
+        )
     blocks = []
     for block in executor.map(partial(solve_block, plan), -(-n_draws // size)):
         blocks.append(block)
@@ -116,15 +131,25 @@ def posterior_bootstrap(
     return posterior
 
 
-def _check_settings(n_draws: int, seed: int, ridge: float | str, n_jobs: int) -> None:
-    if not (isinstance(n_draws, int | np.integer) and n_draws >= 0):
-        raise SettingsError(f"n_draws must be a whole number of at least 0; got {n_draws!r}.")
-    if not (isinstance(seed, int | np.integer) and seed >= 0):
+def _check_settings(
+    n_draws: object, seed: object, ridge: object, n_jobs: object, memory_budget: object
+) -> None:
+    def whole(value: object) -> bool:
+        return isinstance(value, Integral) and not isinstance(value, bool)
+
+    if not (whole(n_draws) and 0 <= n_draws <= _MOST_DRAWS):  # type: ignore[operator]
+        raise SettingsError(
+            f"n_draws must be a whole number from 0 to {_MOST_DRAWS:,}; got {n_draws!r}."
+        )
+    if not (whole(seed) and seed >= 0):  # type: ignore[operator]
         raise SettingsError(f"seed must be a whole number of at least 0; got {seed!r}.")
-    if ridge != "auto" and not (isinstance(ridge, int | float) and 0 <= ridge < np.inf):
+    number = isinstance(ridge, Real) and not isinstance(ridge, bool)
+    if not ((isinstance(ridge, str) and ridge == "auto") or (number and 0 <= ridge < np.inf)):  # type: ignore[operator]
         raise SettingsError(f'ridge must be "auto" or a number of at least 0; got {ridge!r}.')
-    if not (isinstance(n_jobs, int | np.integer) and (n_jobs == -1 or n_jobs >= 1)):
+    if not (whole(n_jobs) and (n_jobs == -1 or n_jobs >= 1)):  # type: ignore[operator]
         raise SettingsError(f"n_jobs must be at least 1, or -1 for all cores; got {n_jobs!r}.")
+    if not (isinstance(memory_budget, int | float) and memory_budget > 0):
+        raise SettingsError(f"memory_budget must be a number of bytes; got {memory_budget!r}.")
 
 
 def _affordable(n_jobs: int, elements: int, budget: int) -> int:
@@ -140,7 +165,7 @@ def _affordable(n_jobs: int, elements: int, budget: int) -> int:
         from joblib import cpu_count
 
         n_jobs = cpu_count()
-    return max(1, min(n_jobs, budget // need))
+    return max(1, min(n_jobs, int(budget // need)))
 
 
 def _assemble(
@@ -178,7 +203,7 @@ def _assemble(
 def _warn(plan: Plan, posterior: Posterior) -> None:
     """Say once, with counts, what the statuses say draw by draw."""
     n = posterior.status.size
-    if plan.away and plan.robust.ridge == AUTO_RIDGE:
+    if plan.rescued:
         warnings.warn(
             "Some coefficients have their optimum at infinity (the covariates separate the "
             f"outcomes, or a rate is 0). A ridge of {AUTO_RIDGE} on the standardised slopes keeps "

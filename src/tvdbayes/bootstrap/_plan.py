@@ -7,6 +7,7 @@ import numpy as np
 
 from tvdbayes._typing import Array
 from tvdbayes.bootstrap._starts import central_mass, elemental, least_squares, lengths, scan
+from tvdbayes.cells import Cells
 from tvdbayes.divergences import KLD, TVD, AbstractDivergence
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.partitions import Singletons
@@ -43,22 +44,25 @@ class Plan:
         Maximum likelihood on the unweighted table: where the twin starts.
     pool : (d, K)
         Candidates that every draw picks its starts from.
+    cells : Cells
+        The table that is reweighted.
     prior : Prior or None
         A prior whose atoms must be drawn.
     seed, size : int
         Seed, and draws in a block.
-    away : bool
-        Whether the unpenalised optimum of the unweighted table is at infinity.
+    rescued : bool
+        Whether a ridge was added because the optimum would be at infinity without it.
     """
 
     robust: Objective
     twin: Objective
     ordinary: Array
     pool: Array
+    cells: Cells
     prior: Prior | None
     seed: int
     size: int
-    away: bool
+    rescued: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +80,7 @@ def prepare(
     divergence: AbstractDivergence,
     *,
     ridge: float | Literal["auto"],
+    cells: Cells,
     prior: Prior | None,
     seed: int,
     size: int,
@@ -87,14 +92,16 @@ def prepare(
     twin = Objective(layout, KLD(), reference=ordinary.theta[:, 0])
 
     starts = np.column_stack([ordinary.theta, guess])
-    pooled = layout.partition.pools_rows
+    # Divergences on rows do not know of groups.
+    pooled = layout.partition.pools_rows and divergence.build(group=_yes, row=_no)
     if pooled:
         starts = np.column_stack([starts, _pooled_starts(layout, ordinary.theta)])
     weak = AUTO_RIDGE if pooled else 0.0
     robust = Objective(layout, divergence, weak if ridge == "auto" else ridge)
     modes = _modes(robust, starts, seed)
     away = bool(robust.runs_away(robust.on(p), modes.theta[:, :1])[0])
-    if away and ridge == "auto":
+    rescued = away and ridge == "auto" and not pooled and divergence != KLD()
+    if rescued:
         robust = replace(robust, ridge=AUTO_RIDGE)
         modes = _modes(robust, starts, seed)
     robust = replace(robust, reference=modes.theta[:, 0])
@@ -102,13 +109,22 @@ def prepare(
         robust,
         twin,
         ordinary.theta[:, 0],
-        _pool(robust, modes.theta, seed),
+        _pool(robust, modes.theta, seed, min(size, _PILOT)),
+        cells,
         prior,
         seed,
         size,
-        away,
+        rescued,
     )
     return plan, _solved(robust, twin, p, modes.take(np.array([0])), ordinary)
+
+
+def _yes(_: object) -> bool:
+    return True
+
+
+def _no(_: object) -> bool:
+    return False
 
 
 def _pooled_starts(layout: Layout, ordinary: Array) -> Array:
@@ -135,11 +151,11 @@ def _modes(robust: Objective, starts: Array, seed: int) -> Solution:
     return find_modes(problem, np.column_stack([starts, random]))
 
 
-def _pool(robust: Objective, modes: Array, seed: int) -> Array:
+def _pool(robust: Objective, modes: Array, seed: int, n_draws: int) -> Array:
     """Candidates for every draw: the modes and what a pilot of draws makes of them, or a scan."""
     if _searched_exactly(robust):
         return scan(robust.layout, modes[0])[None]
-    pilot = reweight(robust.layout.cells, Stream.generator(seed, Stream.PILOT), _PILOT)
+    pilot = reweight(robust.layout.cells, Stream.generator(seed, Stream.PILOT), n_draws)
     solved = solve_from_pool(robust.on(pilot.p), modes)
     return np.column_stack([modes, spread_out(solved.theta, _POOL)])
 
@@ -156,10 +172,11 @@ def _searched_exactly(objective: Objective) -> bool:
 def solve_block(plan: Plan, block: int) -> Solved:
     """Draw the tables of a block and solve them."""
     rng = Stream.generator(plan.seed, Stream.DRAWS, block)
-    cells = plan.robust.layout.cells
-    drawn = reweight(cells, rng, plan.size, plan.prior)
-    if drawn.cells is cells:
+    drawn = reweight(plan.cells, rng, plan.size, plan.prior)
+    layout = plan.robust.layout
+    if drawn.cells is layout.cells:
         return _solve(plan, plan.robust, plan.twin, drawn.p)
+    layout.model.check(drawn.cells)
     robust = plan.robust.rebind(drawn.cells)
     return _solve(plan, robust, replace(plan.twin, layout=robust.layout), drawn.p)
 
@@ -169,10 +186,19 @@ def _solve(plan: Plan, robust: Objective, twin: Objective, p: Array) -> Solved:
     ordinary = newton(twin.on(p), np.repeat(plan.ordinary[:, None], p.shape[1], axis=1))
     if robust.divergence == twin.divergence and robust.ridge == 0:
         return _solved(robust, twin, p, ordinary, ordinary)
+    problem = robust.on(p)
     if _searched_exactly(robust):
-        found = scalar(robust.on(p), plan.pool[0])  # type: ignore[arg-type]
+        candidates = plan.pool[0]
+        if plan.prior is not None:
+            candidates = scan(robust.layout, candidates)
+        found = scalar(problem, candidates)  # type: ignore[arg-type]
     else:
-        found = solve_from_pool(robust.on(p), plan.pool)
+        found = solve_from_pool(problem, plan.pool)
+    away = np.flatnonzero(robust.runs_away(problem, found.theta))
+    if away.size:
+        # A rare level may look as if it ran away; from where the data are it may not.
+        start = np.repeat(plan.pool[:, :1], away.size, axis=1)
+        found = found.improved_by(newton(problem.take(away), start), away)
     return _solved(robust, twin, p, found, ordinary)
 
 

@@ -69,8 +69,9 @@ def central_mass(layout: Layout) -> Array:
         scale = 1.4826 * np.median(away)
         if scale > 0:
             kept &= away <= _FAR_OUT * scale
-    p = cells.p * np.where(kept[cells.x_index], 1.0, 1e-6)
-    return p / p.sum()
+    p: Array = cells.p * np.where(kept[cells.x_index], 1.0, 1e-6)
+    p /= p.sum()
+    return p
 
 
 def lengths(layout: Layout, theta: Array, sizes: tuple[float, ...] = (1.0, 2.0, 6.0)) -> Array:

@@ -111,6 +111,13 @@ class AbstractFamily(ABC):
 
     def check_outcomes(self, y: Array, trials: Array, unit: str = "row") -> None:
         """Raise unless every outcome lies in the support."""
+        if self.needs_trials:
+            odd = ~((trials >= 1) & (trials == np.round(trials)))
+            if odd.any():
+                raise FamilyError(
+                    f"Trials must be whole numbers of at least 1; {listing(odd, trials, unit)}. "
+                    "Check the trials."
+                )
         wrong = ~self.possible(y, trials)
         if wrong.any():
             raise FamilyError(

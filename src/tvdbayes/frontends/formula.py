@@ -1,11 +1,12 @@
 """The main door: a formula and a data frame in, a fit out."""
 
 import warnings
+from numbers import Real
 from typing import Literal, TypeVar
 
 import numpy as np
 import pandas as pd
-from formulaic import Formula, ModelSpec
+from formulaic import ModelSpec
 
 from tvdbayes._errors import (
     DataError,
@@ -13,6 +14,7 @@ from tvdbayes._errors import (
     FormulaError,
     SettingsError,
     SmallGroupsWarning,
+    WildValueWarning,
     listing,
 )
 from tvdbayes._typing import Array
@@ -30,10 +32,19 @@ from tvdbayes.families import (
     Probit,
 )
 from tvdbayes.frontends._fit import Fit
-from tvdbayes.frontends._guard import read_formula
+from tvdbayes.frontends._guard import Reading, read_formula
 from tvdbayes.frontends._progress import progress_bar
 from tvdbayes.model import Model
-from tvdbayes.partitions import AbstractPartition, Distinct, Singletons, median_group_size
+from tvdbayes.partitions import (
+    ENOUGH_ROWS,
+    AbstractPartition,
+    Auto,
+    Distinct,
+    KMeansGroups,
+    Singletons,
+    median_group_size,
+)
+from tvdbayes.posterior import Posterior
 from tvdbayes.predictors import dependent_columns
 from tvdbayes.weights import BaseMeasure, Prior
 
@@ -46,12 +57,14 @@ _DIVERGENCES: dict[str, AbstractDivergence] = {
     d.name: d for d in (TVD(), KLD(), Hellinger(), DensityPower())
 }
 _PARTITIONS: dict[str, AbstractPartition] = {
-    "auto": Distinct(),
+    "auto": Auto(),
     "distinct": Distinct(),
+    "kmeans": KMeansGroups(),
     "singletons": Singletons(),
 }
-_FEW_ROWS = 12
 _MOST_COLUMNS = 1000
+_WILD_X = 1e8
+_WILD_Y = 1e6
 
 
 def fit(
@@ -97,7 +110,8 @@ def fit(
     weights : str, optional
         Column of frequency weights: a weight of 2 is that row twice.
     partition : str or AbstractPartition
-        Which rows are compared together: "auto", "distinct", "singletons".
+        Which rows are compared together. "auto": those with equal x where these repeat, else an
+        ensemble of groups of nearby x ("kmeans"). "singletons" is the paper's improper score.
     alpha, base_measure, n_atoms
         Dirichlet-process prior, see `Prior`; alpha = 0 is none.
     ridge : float or "auto"
@@ -122,18 +136,16 @@ def fit(
     True
     """
     frame = _frame(data)
-    outcome, terms = read_formula(formula, list(frame.columns))
+    reading = read_formula(formula, list(frame.columns))
     law = _family(family, link)
-    if trials is None and law.needs_trials:
-        raise FamilyError(
-            f"The family {law.name!r} needs trials=, a column or a number; it is never guessed "
-            'from the data. For 0/1 outcomes use family="bernoulli".'
-        )
-    y = _column(frame, outcome)
-    n_trials = np.ones(len(frame)) if trials is None else _trials(frame, trials)
-    counts = None if weights is None else _column(frame, weights)
+    divergence = _named(divergence, _DIVERGENCES, "divergence", AbstractDivergence)
+    groups = _named(partition, _PARTITIONS, "partition", AbstractPartition)
+    prior = _prior(alpha, base_measure, n_atoms)
+    y = _column(frame, reading.outcome, "outcome")
+    n_trials = _trials(frame, trials, law)
+    counts = None if weights is None else _column(frame, weights, "weights")
     law.check_outcomes(y, n_trials)
-    x, names, spec = _encode(terms, frame)
+    x, names, spec = _encode(reading, frame)
     made = compress(
         x,
         y,
@@ -142,47 +154,61 @@ def fit(
         trials=n_trials,
         names=names,
     )
-    _check_columns(made.cells)
-    groups = _named(partition, _PARTITIONS, "partition")
-    _check_groups(made.cells, groups)
+    _check_table(made.cells, law, ridge)
     with progress_bar(progress, f"{n_draws} draws") as report:
         posterior = posterior_bootstrap(
             Model(law),
             made.cells,
-            divergence=_named(divergence, _DIVERGENCES, "divergence"),
+            divergence=divergence,
             partition=groups,
             n_draws=n_draws,
             seed=seed,
-            prior=_prior(alpha, base_measure, n_atoms),
+            prior=prior,
             ridge=ridge,
             n_jobs=n_jobs,
             progress=report,
         )
+    _check_groups(posterior)
     return Fit(posterior, formula, spec, made.cell_of_row)
 
 
 def _frame(data: pd.DataFrame | dict[str, object]) -> pd.DataFrame:
+    if not isinstance(data, pd.DataFrame | dict):
+        raise DataError(
+            f"The data must be a data frame or a dict of columns; got {type(data).__name__}."
+        )
     try:
         frame = data if isinstance(data, pd.DataFrame) else pd.DataFrame(data)
     except (ValueError, TypeError) as error:
-        raise DataError(
-            f"The data must be a data frame or a dict of columns of equal length: {error}"
-        ) from error
+        raise DataError(f"The data must be columns of equal length: {error}") from error
     if not len(frame):
         raise DataError(
             "The data hold 0 rows. Check that they were read, and that filters left some."
         )
+    repeated = frame.columns[frame.columns.duplicated()].unique()
+    if len(repeated):
+        raise DataError(
+            f"Column names must be unique; {', '.join(map(repr, repeated))} comes more than once. "
+            "Rename one of them."
+        )
     return frame
 
 
-def _column(frame: pd.DataFrame, name: str) -> Array:
+def _column(frame: pd.DataFrame, name: str, what: str) -> Array:
     """A column of numbers without gaps."""
+    if not isinstance(name, str):
+        raise DataError(
+            f"{what}= takes the name of a column; got {type(name).__name__}. Put the values into "
+            "the data and pass their name."
+        )
     if name not in frame.columns:
         raise DataError(
-            f"{name!r} is no column of the data. Columns: {', '.join(map(str, frame.columns))}."
+            f"{what} names {name!r}, which is no column of the data. "
+            f"Columns: {', '.join(map(str, frame.columns))}."
         )
     column = frame[name]
-    if not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)):
+    kind = column.dtype.kind if hasattr(column.dtype, "kind") else "O"
+    if kind not in "biuf":
         raise DataError(
             f"The column {name!r} must hold numbers; got {column.dtype} "
             f"(first: {column.iloc[0]!r}). Convert it first."
@@ -201,37 +227,78 @@ def _require_finite(values: Array, name: str) -> None:
         )
 
 
-def _encode(terms: Formula, frame: pd.DataFrame) -> tuple[Array, tuple[str, ...], ModelSpec]:
+def _encode(reading: Reading, frame: pd.DataFrame) -> tuple[Array, tuple[str, ...], ModelSpec]:
     """Covariates, their names, and the spec that encodes new data the same way."""
-    for name in sorted({str(v) for v in terms.required_variables} & set(map(str, frame.columns))):
-        column = frame[name]
-        if pd.api.types.is_numeric_dtype(column):
+    used = frame.loc[:, list(reading.columns)].copy(deep=False)
+    for name in reading.columns:
+        column = used[name]
+        kind = getattr(column.dtype, "kind", "O")
+        if kind in "biuf":
             _require_finite(column.to_numpy(dtype=float, na_value=np.nan), name)
+        elif kind in "cmMV":
+            raise DataError(
+                f"The column {name!r} holds {column.dtype}, which is neither a number nor a "
+                "category. Convert it first."
+            )
         elif column.isna().any():
             missing = column.isna().to_numpy()
             raise DataError(
-                f"The column {name!r} must have no gaps; {listing(missing, missing, 'row')}. "
+                f"The column {name!r} must have no gaps; "
+                f"{listing(missing, column.to_numpy(dtype=object), 'row')}. "
                 "Drop or repair these rows first."
             )
+        else:
+            # Text of every pandas flavour is a category; only plain objects are read as such.
+            n_levels = column.nunique()
+            if n_levels > _MOST_COLUMNS:
+                raise FormulaError(
+                    f"The column {name!r} has {n_levels:,} levels; at most {_MOST_COLUMNS} can be "
+                    "encoded. Is it an identifier?"
+                )
+            if not isinstance(column.dtype, pd.CategoricalDtype):
+                used[name] = column.astype(object)
     try:
-        matrix = terms.get_model_matrix(
-            frame, context={"sqrt": np.sqrt, "log1p": np.log1p}, output="numpy"
-        )
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore", RuntimeWarning)
+            matrix = reading.terms.get_model_matrix(
+                used if len(used.columns) else frame.iloc[:, :1],
+                context={"sqrt": np.sqrt, "log1p": np.log1p},
+                output="numpy",
+                na_action="ignore",
+            )
+        x = np.asarray(matrix, float)
     except Exception as error:
         # formulaic wraps whatever a transform raises; the user needs its words, not its type.
         raise FormulaError(f"The formula cannot be evaluated on these data: {error}") from error
     spec = matrix.model_spec
-    if len(spec.column_names) > _MOST_COLUMNS:
+    names = tuple(map(str, spec.column_names))
+    if not names:
+        raise FormulaError("The formula has no terms. Write 1 for an intercept alone.")
+    if len(names) > _MOST_COLUMNS:
         raise FormulaError(
-            f"The formula makes {len(spec.column_names)} columns; at most {_MOST_COLUMNS} are "
-            "allowed. Is a numeric column coded as a category?"
+            f"The formula makes {len(names)} columns; at most {_MOST_COLUMNS} are allowed. "
+            "Is a numeric column coded as a category?"
         )
-    return np.asarray(matrix, float), tuple(spec.column_names), spec
+    empty = [str(term) for term, columns in spec.term_indices.items() if not len(columns)]
+    if empty:
+        raise FormulaError(
+            f"The term {empty[0]!r} makes no column (a single level?). Leave it out."
+        )
+    for name, column in zip(names, x.T, strict=True):
+        _require_finite(column, name)
+    return x, names, spec
 
 
 def _family(family: str | AbstractFamily, link: str | None) -> AbstractFamily:
-    if not isinstance(family, str):
+    if isinstance(family, AbstractFamily):
+        if link is not None:
+            raise SettingsError(
+                f"link={link!r} goes with a family given by name; give {type(family).__name__} "
+                "its own link instead."
+            )
         return family
+    if not isinstance(family, str):
+        raise FamilyError(f"family must be a name or a family such as Poisson(); got {family!r}.")
     if family == "poisson":
         if link not in (None, "log"):
             raise FamilyError(f'The family "poisson" has the link "log"; got {link!r}.')
@@ -241,38 +308,57 @@ def _family(family: str | AbstractFamily, link: str | None) -> AbstractFamily:
         raise FamilyError(
             f"There is no family {family!r}. Choose from poisson, {', '.join(bounded)}."
         )
-    return bounded[family](_named(link or "logit", _LINKS, "link"))
+    chosen = "logit" if link is None else link
+    return bounded[family](_named(chosen, _LINKS, "link", AbstractLink))
 
 
-def _named(value: str | Part, table: dict[str, Part], what: str) -> Part:
-    """Translate a name; anything else is already the thing itself."""
-    if not isinstance(value, str):
-        return value
-    if value not in table:
-        raise SettingsError(f"There is no {what} {value!r}. Choose from {', '.join(table)}.")
-    return table[value]
+def _named(value: str | Part, table: dict[str, Part], what: str, kind: type) -> Part:
+    """Translate a name; anything else must already be the thing itself."""
+    if isinstance(value, str):
+        if value not in table:
+            raise SettingsError(f"There is no {what} {value!r}. Choose from {', '.join(table)}.")
+        return table[value]
+    if not isinstance(value, kind):
+        raise SettingsError(f"{what} must be one of {', '.join(table)}; got {value!r}.")
+    return value
 
 
-def _trials(frame: pd.DataFrame, trials: str | int) -> Array:
-    return _column(frame, trials) if isinstance(trials, str) else np.full(len(frame), float(trials))
+def _trials(frame: pd.DataFrame, trials: str | int | None, law: AbstractFamily) -> Array:
+    if trials is None:
+        if law.needs_trials:
+            raise FamilyError(
+                f"The family {law.name!r} needs trials=, a column or a number; it is never guessed "
+                'from the data. For 0/1 outcomes use family="bernoulli".'
+            )
+        return np.ones(len(frame))
+    if not law.needs_trials:
+        raise SettingsError(
+            f"The family {law.name!r} has no trials; got trials={trials!r}. "
+            'Leave it out, or use family="binomial".'
+        )
+    if isinstance(trials, Real) and not isinstance(trials, bool):
+        return np.full(len(frame), float(trials))
+    return _column(frame, trials, "trials")  # type: ignore[arg-type]
 
 
 def _offset(frame: pd.DataFrame, offset: str | None, exposure: str | None) -> Array | None:
     if exposure is None:
-        return None if offset is None else _column(frame, offset)
-    time = _column(frame, exposure)
+        return None if offset is None else _column(frame, offset, "offset")
+    time = _column(frame, exposure, "exposure")
     if (time <= 0).any():
         raise DataError(
             f"The exposure {exposure!r} must be above 0; {listing(time <= 0, time, 'row')}. "
             "Drop rows without exposure."
         )
-    return np.log(time) if offset is None else np.log(time) + _column(frame, offset)
+    return np.log(time) if offset is None else np.log(time) + _column(frame, offset, "offset")
 
 
 def _prior(alpha: float, base_measure: Cells | BaseMeasure | None, n_atoms: int) -> Prior | None:
-    if not alpha >= 0:
-        raise SettingsError(f"alpha must be at least 0; got {alpha}.")
+    if not (isinstance(alpha, Real) and alpha >= 0):
+        raise SettingsError(f"alpha must be a number of at least 0; got {alpha!r}.")
     if alpha == 0:
+        if base_measure is not None:
+            raise SettingsError("A base_measure needs alpha above 0: how many rows it counts for.")
         return None
     if base_measure is None:
         raise SettingsError(
@@ -282,23 +368,53 @@ def _prior(alpha: float, base_measure: Cells | BaseMeasure | None, n_atoms: int)
     return Prior(alpha, base_measure, n_atoms)
 
 
-def _check_columns(cells: Cells) -> None:
+def _check_table(cells: Cells, law: AbstractFamily, ridge: float | str) -> None:
+    """Raise for data that cannot identify the coefficients; warn of wild values."""
+    if cells.n_obs < 2:
+        raise DataError("The data hold 1 sample (1 row of positive weight); at least 2 are needed.")
+    if law.binary and np.ptp(cells.y) == 0:
+        raise DataError(
+            f"Every outcome is {cells.y[0]:g}; both 0 and 1 must occur to tell them apart."
+        )
     dependent = dependent_columns(cells.x)
-    if dependent:
+    if dependent and not (isinstance(ridge, Real) and ridge > 0):
         raise DataError(
             "The other columns already determine "
-            f"{', '.join(repr(cells.names[j]) for j in dependent)} (constant, duplicated, or more "
-            f"columns than distinct rows: {cells.x.shape[1]} and {cells.n_x}). Leave it out."
+            f"{', '.join(repr(cells.names[j]) for j in dependent)} (constant, duplicated, an "
+            f"unused level, or more columns than distinct rows: {cells.x.shape[1]} and "
+            f"{cells.n_x}). Leave it out, or pass a ridge above 0."
+        )
+    for name, column in zip(cells.names, cells.x.T, strict=True):
+        low, high = _quantiles(column, cells.x_counts, [0.25, 0.75])
+        if high > low and np.ptp(column) > _WILD_X * (high - low):
+            warnings.warn(
+                f"The column {name!r} ranges from {column.min():g} to {column.max():g}, but half "
+                f"of it lies between {low:g} and {high:g}. Look for wrong units or typing errors.",
+                WildValueWarning,
+                stacklevel=3,
+            )
+    (middle,) = _quantiles(cells.y, cells.counts, [0.5])
+    if cells.y.max() > _WILD_Y * max(middle, 1):
+        warnings.warn(
+            f"The largest outcome is {cells.y.max():g}, the median {middle:g}. "
+            "Look for wrong units or typing errors.",
+            WildValueWarning,
+            stacklevel=3,
         )
 
 
-def _check_groups(cells: Cells, partition: AbstractPartition) -> None:
+def _quantiles(values: Array, counts: Array, shares: list[float]) -> Array:
+    return np.quantile(values, shares, weights=counts, method="inverted_cdf")
+
+
+def _check_groups(posterior: Posterior) -> None:
+    partition, cells = posterior.partition, posterior.cells
     size = median_group_size(cells, partition.group(cells))
-    if size < _FEW_ROWS:
+    if size < ENOUGH_ROWS:
         warnings.warn(
-            f"Half of the rows share their covariates with fewer than {_FEW_ROWS} rows (median "
+            f"Half of the rows are compared in groups of fewer than {ENOUGH_ROWS} rows (median "
             f"group: {size:g}). With so few, slopes are too steep and rates too low even on clean "
-            "data. Use coarser covariates.",
+            "data. Use fewer or coarser covariates.",
             SmallGroupsWarning,
             stacklevel=3,
         )

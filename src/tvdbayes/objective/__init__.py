@@ -16,7 +16,8 @@ __all__ = ["TIE_BREAK", "GroupProblem", "Layout", "Objective", "RowProblem"]
 
 _FAR = 4.0
 _FREE = 1e-6
-"""Moving the linear predictor by `_FAR` is free if it costs less than `_FREE`."""
+"""Moving the linear predictor by `_FAR` is free if it costs less than `_FREE` times the mass of
+the rows that it moves."""
 _SMOOTH = 1e-6
 
 
@@ -71,9 +72,12 @@ class Objective:
             some, at = problem.take(index), theta[:, index]
             hess = some.at(at).expand(np.full(index.size, _SMOOTH), None).hess
             flattest = np.linalg.eigh(hess.transpose(2, 0, 1)).eigenvectors[:, :, 0].T
-            reach = np.abs(self.layout.bound.direction(flattest)).max((0, 1))
+            along = np.abs(self.layout.bound.direction(flattest)).max(0)
+            reach = along.max(0)
             step = _FAR / np.maximum(reach, 1e-300) * flattest
-            limit = some.distance(at) + _FREE
+            cells = self.layout.cells
+            moved = (cells.x_counts / cells.n_obs) @ (along > reach / 2)
+            limit = some.distance(at) + _FREE * moved
             gone[index] = (some.distance(at + step) < limit) | (some.distance(at - step) < limit)
         return gone
 

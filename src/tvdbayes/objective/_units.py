@@ -30,6 +30,8 @@ class AbstractUnits(ABC):
     """The map between cells, pairs (an atom and an outcome) and units (a group and an outcome)."""
 
     pairs: Pairs
+    n_elements: int
+    """Array elements that a draw needs."""
     accuracy: ClassVar[Accuracy]
     """How fine the smoothing of the kinks must end, and when a step is no longer worth taking."""
 
@@ -86,6 +88,10 @@ class SingleUnits(AbstractUnits):
 
     accuracy: ClassVar[Accuracy] = Accuracy(tau=1e-9, decrement=1e-13)
 
+    @property
+    def n_elements(self) -> int:  # type: ignore[override]
+        return len(self.pairs.y)
+
     def data_mass(self, p: Array) -> Array:
         return p
 
@@ -134,6 +140,10 @@ class PooledUnits(AbstractUnits):
 
     # Only a few of the many units end on their kinks: their smoothing adds less than 1e-6.
     accuracy: ClassVar[Accuracy] = Accuracy(tau=1e-4, decrement=1e-8)
+
+    @property
+    def n_elements(self) -> int:  # type: ignore[override]
+        return len(self.pairs.y) + self.to_units.shape[1] * (1 + self.pairs.bound.n_params)
 
     @cached_property
     def _from_pairs(self) -> sparse.csc_array:
@@ -208,17 +218,15 @@ def make_units(
         atom_of_pair, number = np.divmod(pair_key, outcomes.size)
         y_of_pair = outcomes[number]
         pair_of_cell = np.searchsorted(pair_key, grouping.atom_of_cell * outcomes.size + y)
-    x_of_pair = grouping.x_of_atom[atom_of_pair]
+    x_index = grouping.x_of_atom[atom_of_pair]
     pairs = Pairs(
         family,
         bound,
-        Segments(x_of_pair, cells.n_x),
+        Segments(x_index, cells.n_x),
         y_of_pair[:, None],
-        cells.trials[x_of_pair, None],
+        cells.trials[x_index, None],
     )
-    return PooledUnits(
-        pairs, to_units, pair_of_cell, atom_of_cell, atom_of_pair, len(groups), fold
-    )
+    return PooledUnits(pairs, to_units, pair_of_cell, atom_of_cell, atom_of_pair, len(groups), fold)
 
 
 def _numbered(groups: IntArray) -> IntArray:

@@ -21,7 +21,7 @@ _SAMPLE = 20_000
 
 def rows_per_group(n_obs: float, n_params: int) -> float:
     """The balance between bias (small groups) and resistance (large ones)."""
-    return max(ENOUGH_ROWS, min(n_obs / (8 * n_params), np.sqrt(n_obs)))
+    return max(float(ENOUGH_ROWS), min(n_obs / (8 * n_params), n_obs**0.5))
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Auto(AbstractPartition):
 
     def learn(self, cells: Cells, n_params: int, seed: int) -> AbstractPartition:
         mass = cells.x_counts
-        if mass[mass >= ENOUGH_ROWS].sum() >= 0.9 * cells.n_obs:
+        if cells.n_x == 1 or mass[mass >= ENOUGH_ROWS].sum() >= 0.9 * cells.n_obs:
             return Distinct()
         return KMeansGroups(self.kinds).learn(cells, n_params, seed)
 

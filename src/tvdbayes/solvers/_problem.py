@@ -89,6 +89,9 @@ class KinkedProblem(Problem, Protocol):
     def n_terms(self) -> int:
         """Number of terms that can have a kink."""
 
+    def take(self, index: IntArray) -> "KinkedProblem":
+        """The problems with these numbers, in this order, repeats allowed."""
+
     def kinks(self, candidates: Array, low: Array, high: Array) -> tuple[Array, IntArray]:
         """Positions of the kinks between low and high (B,), and the draw that each belongs to.
 
