@@ -245,3 +245,55 @@ def test_summary_sets_robust_beside_ordinary(count_cells):
     assert next(iter(table.to_dict())) == "parameter"
     with pytest.raises(tb.SettingsError, match="between 0 and 1"):
         fit.summary(90)
+
+
+def test_a_prior_far_from_the_data_decides_when_heavy(rng):
+    """Atoms that are drawn must be found by the search as surely as the data are."""
+    cells = Cells.from_rows(np.ones((30, 1)), rng.poisson(3, 30))
+
+    def base(rng, size):
+        return np.ones((size, 1)), rng.poisson(1000, size).astype(float)
+
+    fit = tb.posterior_bootstrap(
+        Model(Poisson()), cells, n_draws=32, prior=tb.Prior(200.0, base), divergence=Hellinger()
+    )
+    assert np.abs(np.exp(fit.draws) - 1000).max() < 60
+    assert abs(np.exp(fit.minimiser[0]) - 1000) < 60
+
+
+@pytest.mark.parametrize("base", ["table", "function"])
+def test_a_prior_outside_the_support_is_refused(base, rng):
+    cells = Cells.from_rows(np.ones((30, 1)), rng.integers(0, 2, 30))
+    table = Cells.from_counts([[1.0]], [2], [1])
+
+    def function(_, size):
+        return np.ones((size, 1)), np.full(size, 2.0)
+
+    prior = tb.Prior(5.0, table if base == "table" else function)
+    with pytest.raises(tb.FamilyError, match="0 or 1"):
+        tb.posterior_bootstrap(Model(Bernoulli()), cells, n_draws=5, prior=prior)
+
+
+@pytest.mark.parametrize("rubbish", [None, np.ones(3), (1, 2, 3), ([[1.0], [2.0, 3.0]], [1])])
+def test_a_base_measure_that_returns_rubbish_is_named(rubbish, rng):
+    cells = Cells.from_rows(np.ones((30, 1)), rng.poisson(3, 30))
+    prior = tb.Prior(5.0, lambda _rng, _size: rubbish)
+    with pytest.raises(tb.DataError, match=r"base_measure\(rng, size\)"):
+        tb.posterior_bootstrap(Model(Poisson()), cells, n_draws=5, prior=prior)
+
+
+def test_a_column_of_zeros_is_named():
+    cells = Cells.from_rows(np.zeros((5, 1)), [0, 1, 2, 3, 1], names=("empty",))
+    with pytest.raises(tb.DataError, match="'empty' is 0 in every row"):
+        tb.posterior_bootstrap(Model(Poisson()), cells)
+
+
+def test_blas_threads_do_not_change_a_bit(rng):
+    from threadpoolctl import threadpool_limits
+
+    cells = many_cells(rng, 3000)
+    results = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            results.append(bits(tb.posterior_bootstrap(Model(Poisson()), cells, n_draws=20)))
+    assert results[0] == results[1]

@@ -115,3 +115,23 @@ def test_tables_of_other_columns_do_not_merge():
     a, b = (Cells.from_rows([[1.0]], [1], names=(name,)) for name in ("age", "size"))
     with pytest.raises(DataError, match=r"'age'.*'size'"):
         a.merge(b)
+
+
+def test_a_table_out_of_order_is_refused():
+    whole = Cells.from_counts([[1.0], [1.0], [2.0]], [0, 1, 0], [1, 2, 3])
+    order = [2, 0, 1]
+    with pytest.raises(DataError, match="sorted"):
+        Cells(
+            whole.x,
+            whole.offset,
+            whole.trials,
+            whole.x_index[order],
+            whole.y[order],
+            whole.counts[order],
+            whole.names,
+        )
+
+
+def test_masked_values_are_refused():
+    with pytest.raises(DataError, match="masked"):
+        Cells.from_rows(np.ones((2, 1)), np.ma.array([1, 99], mask=[False, True]))

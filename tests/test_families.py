@@ -176,3 +176,49 @@ def test_impossible_outcomes_are_named(name, y, trials, words):
     with pytest.raises(FamilyError) as error:
         family.check_outcomes(np.array(y, float), np.array(trials, float))
     assert all(word in str(error.value) for word in words)
+
+
+@pytest.mark.parametrize("count", [20.0, 1e3, 1e6, 1e9])
+def test_large_counts_keep_their_digits(count):
+    """Against exact arithmetic at 60 digits."""
+    import mpmath
+
+    mpmath.mp.dps = 60
+    for shift in (-2, 0, 3):
+        rate = count + shift * np.sqrt(count)
+        eta = np.log(rate)
+        y, ones = np.array([count]), np.ones(1)
+        exact_rate = mpmath.exp(mpmath.mpf(float(eta)))
+        exact = mpmath.exp(
+            mpmath.mpf(count) * mpmath.log(exact_rate) - exact_rate - mpmath.loggamma(count + 1)
+        )
+        found = Poisson().pmf(y, np.array([[eta]]), ones)[0]
+        assert abs(found / float(exact) - 1) < 1e-9
+        trials = np.array([3 * count])
+        logit = float(np.log(rate / (3 * count - rate)))
+        prob = 1 / (1 + mpmath.exp(-mpmath.mpf(logit)))
+        exact = mpmath.exp(
+            mpmath.loggamma(3 * count + 1)
+            - mpmath.loggamma(count + 1)
+            - mpmath.loggamma(2 * count + 1)
+            + mpmath.mpf(count) * mpmath.log(prob)
+            + mpmath.mpf(2 * count) * mpmath.log(1 - prob)
+        )
+        found = Binomial().pmf(y, np.array([[logit]]), trials)[0]
+        assert abs(found / float(exact) - 1) < 1e-9
+
+
+@pytest.mark.parametrize("family", ALL_FAMILIES, ids=ids)
+def test_extreme_predictors_give_finite_derivatives(family):
+    trials = np.array(1e5 if family.needs_trials else 1.0)
+    for eta in (-1e4, -700.0, -40.0, 40.0, 700.0, 1e4):
+        for y in (0.0, 1.0):
+            predictor = np.full((len(family.predictors), 1), eta)
+            for part in family.jet(np.array([y]), predictor, trials):
+                assert np.isfinite(part).all(), (eta, y)
+
+
+def test_probit_curvature_tends_to_minus_one_in_its_tail():
+    second = Probit().log_tails(np.array([-10.0, -49.0, -51.0, -1e4, -1e6]))[0][2]
+    assert np.all(np.diff(second) <= 1e-9)
+    assert np.allclose(second[1:], -1, atol=1e-3)

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import gammaln
 
-from tvdbayes import TVD, Binomial, Cells, Hellinger, Model, Poisson
+from tvdbayes import TVD, Bernoulli, Binomial, Cells, Hellinger, Model, Poisson
 from tvdbayes.bootstrap._plan import prepare, solve_block
 from tvdbayes.bootstrap._starts import elemental, scan
 from tvdbayes.divergences import ALL_DIVERGENCES
@@ -70,6 +70,60 @@ def test_one_parameter_search_is_exact(share, shift):
     distance = Objective(layout, TVD()).on(p).distance(found.theta)
     assert (distance <= np.array(exact) + 1e-10).all()
     assert (found.status == Status.CONVERGED).all()
+
+
+def lowest_on_a_grid(problem, bound, low, high):
+    grid = bound.from_user(np.linspace(low, high, 40_001)[None])
+    return problem.score(grid).min(0)
+
+
+def test_one_parameter_search_is_exact_without_kinks(rng):
+    """Distinct offsets, a slope alone, and few large counts leave long smooth pieces."""
+    offset, x = rng.normal(size=60), rng.normal(size=150)
+    cases = [
+        (Poisson(), Cells.from_rows(np.ones((3, 1)), [900, 1000, 1100]), 6, 8),
+        (
+            Poisson(),
+            Cells.from_rows(np.ones((60, 1)), rng.poisson(np.exp(1 + offset)), offset=offset),
+            -5,
+            4,
+        ),
+        (
+            Bernoulli(),
+            Cells.from_rows(x[:, None], rng.random(150) < 1 / (1 + np.exp(-0.5 * x))),
+            -20,
+            20,
+        ),
+    ]
+    for family, cells, low, high in cases:
+        layout = layout_of(Model(family), cells)
+        problem = Objective(layout, TVD()).on(cells.p[:, None])
+        found = scalar(problem, scan(layout, np.zeros(1)))
+        assert found.value[0] <= lowest_on_a_grid(problem, layout.bound, low, high)[0] + 1e-9
+
+
+@pytest.mark.parametrize("mean", [1e3, 1e6, 1e9])
+@pytest.mark.parametrize("family", [Poisson(), Binomial()], ids=lambda f: f.name)
+def test_large_counts_are_certified(family, mean, rng):
+    level = rng.integers(0, 3, 200).astype(float)
+    x = np.column_stack([np.ones(200), level])
+    trials = np.full(200, 4 * mean) if family.needs_trials else np.ones(200)
+    base = np.log(1 / 3) if family.needs_trials else np.log(mean)
+    y = family.sample(rng, (base + 0.1 * level)[None], trials)
+    cells = Cells.from_rows(x, y, trials=trials)
+    plan, _ = prepare(
+        layout_of(Model(family), cells),
+        TVD(),
+        ridge="auto",
+        cells=cells,
+        prior=None,
+        seed=0,
+        size=32,
+    )
+    solved = solve_block(plan, 0)
+    assert (solved.robust.status == Status.CONVERGED).mean() > 0.9
+    assert (solved.twin.status == Status.CONVERGED).mean() > 0.9
+    assert abs(solved.twin.theta[1].mean() - 0.1) < 0.02
 
 
 def test_a_flat_minimum_is_answered_by_its_middle():

@@ -21,7 +21,7 @@ _SAMPLE = 20_000
 
 def rows_per_group(n_obs: float, n_params: int) -> float:
     """The balance between bias (small groups) and resistance (large ones)."""
-    return max(float(ENOUGH_ROWS), min(n_obs / (8 * n_params), n_obs**0.5))
+    return max(float(ENOUGH_ROWS), min(n_obs / (8 * n_params), float(np.sqrt(n_obs))))
 
 
 @dataclass(frozen=True)
