@@ -102,4 +102,4 @@ def test_block_size_depends_on_the_table_alone():
     sizes = [block_size(m) for m in (1, 100, 1_000, 10_000, 10**7)]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] == 1024
-    assert sizes[-1] == 16
+    assert sizes[-1] == 1

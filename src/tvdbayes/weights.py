@@ -20,9 +20,13 @@ __all__ = ["BaseMeasure", "Prior", "Reweighted", "Stream", "block_size", "draw_a
 BaseMeasure = Callable[[np.random.Generator, int], tuple[Array, Array]]
 """Draws atoms: (rng, size) to x (size, p) and y (size,)."""
 
-_BLOCK_ELEMENTS = 1 << 18
-"""Cells x draws of a block: 2 MiB in float64, so that a pass over it stays in cache."""
+_BLOCK_ELEMENTS = 1 << 19
+"""Cells x draws of a block: 4 MiB in float64, so that a pass over it stays near the cache."""
 
+
+_FEW = 16
+_MOST_ELEMENTS = 1 << 22
+"""Blocks of few draws may leave the cache, for the sake of matrix products, up to 32 MiB."""
 
 _SAMPLE = 256
 _MOST_ATOMS = 1_000_000
@@ -49,7 +53,10 @@ def block_size(per_draw: int, n_atoms: int = 0) -> int:
     that many cells to the table of all draws of the block.
     """
     size = 1024
-    while size > 16 and size * (per_draw + size * n_atoms) > _BLOCK_ELEMENTS:
+    while size > 1:
+        elements = size * (per_draw + size * n_atoms)
+        if elements <= (_BLOCK_ELEMENTS if size > _FEW else _MOST_ELEMENTS):
+            break
         size //= 2
     return size
 

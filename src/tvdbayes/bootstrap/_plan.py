@@ -30,6 +30,8 @@ AUTO_RIDGE = 1e-4
 _PILOT = 64
 _POOL = 32
 _ELEMENTAL = 64
+_SAMPLE = 20_000
+_FROM_SAMPLE = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +97,7 @@ def prepare(
     # Divergences on rows do not know of groups.
     pooled = layout.partition.pools_rows and divergence.build(group=_yes, row=_no)
     if pooled:
-        starts = np.column_stack([starts, _pooled_starts(layout, ordinary.theta)])
+        starts = np.column_stack([starts, _pooled_starts(layout, ordinary.theta, seed)])
     weak = AUTO_RIDGE if pooled else 0.0
     robust = Objective(layout, divergence, weak if ridge == "auto" else ridge)
     modes = _modes(robust, starts, seed)
@@ -127,7 +129,7 @@ def _no(_: object) -> bool:
     return False
 
 
-def _pooled_starts(layout: Layout, ordinary: Array) -> Array:
+def _pooled_starts(layout: Layout, ordinary: Array, seed: int) -> Array:
     """Starts for covariates that hardly repeat, (d, K).
 
     Maximum likelihood without rows that are far out, and the direction that the naive objective
@@ -136,7 +138,10 @@ def _pooled_starts(layout: Layout, ordinary: Array) -> Array:
     central_p = central_mass(layout)[:, None]
     central = newton(Objective(layout, KLD()).on(central_p), ordinary).theta
     alone = replace(layout, partition=Singletons())
-    naive = Objective(alone, TVD(), AUTO_RIDGE).on(layout.cells.p[:, None])
+    if layout.cells.n_cells > _SAMPLE:
+        rng = Stream.generator(seed, Stream.STARTS, 1)
+        alone = alone.rebind(_sample(layout.cells, rng))
+    naive = Objective(alone, TVD(), AUTO_RIDGE).on(alone.cells.p[:, None])
     found = newton(naive, ordinary).theta[:, 0]
     return np.column_stack([central, lengths(layout, found)])
 
@@ -147,8 +152,27 @@ def _modes(robust: Objective, starts: Array, seed: int) -> Solution:
     if _searched_exactly(robust):
         return scalar(problem, scan(layout, starts[0]))  # type: ignore[arg-type]
     rng = Stream.generator(seed, Stream.STARTS)
+    if layout.cells.n_cells > _SAMPLE:
+        # Many starts are compared on a sample; the table itself sees only the best of them.
+        some = robust.rebind(_sample(layout.cells, rng))
+        starts = find_modes(some.on(some.layout.cells.p[:, None]), starts).theta
+        return find_modes(problem, starts[:, :_FROM_SAMPLE])
     random = elemental(layout, starts[:, -1], rng, _ELEMENTAL)
     return find_modes(problem, np.column_stack([starts, random]))
+
+
+def _sample(cells: Cells, rng: np.random.Generator) -> Cells:
+    """A random part of a large table, with its coordinates and groups left as they are."""
+    chosen = np.sort(rng.choice(cells.n_cells, _SAMPLE, replace=False))
+    rows = cells.x_index[chosen]
+    return Cells.from_counts(
+        cells.x[rows],
+        cells.y[chosen],
+        cells.counts[chosen],
+        offset=cells.offset[rows],
+        trials=cells.trials[rows],
+        names=cells.names,
+    )
 
 
 def _pool(robust: Objective, modes: Array, seed: int, n_draws: int) -> Array:

@@ -81,13 +81,15 @@ class Logit(AbstractLink):
         )
 
     def tail(self, success: BoolArray, eta: Array) -> Tail:
-        sign = np.where(success, 1.0, -1.0)
-        odds = np.exp(np.minimum(-sign * eta, _LARGE))
+        sign = None if success.all() else np.where(success, 1.0, -1.0)
+        odds = np.exp(np.minimum(-eta if sign is None else -sign * eta, _LARGE))
         prob = 1 / (1 + odds)
         # odds * prob is 1 - prob without cancellation.
         rest = odds * prob
         first = prob * rest
-        return prob, sign * first, first * (rest - prob)
+        rest -= prob
+        rest *= first
+        return prob, first if sign is None else sign * first, rest
 
     def link(self, prob: Array) -> Array:
         return np.log(prob) - np.log1p(-prob)

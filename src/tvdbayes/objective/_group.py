@@ -6,6 +6,7 @@ import numpy as np
 
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.divergences import TINY, AbstractComparison, AbstractGroupDivergence
+from tvdbayes.families import Jet
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._penalty import Penalty
 from tvdbayes.solvers import Accuracy
@@ -95,8 +96,7 @@ class GroupProblem:
         pmf, first, second = self.layout.units.pairs.jet(theta)
         model_mass = self.layout.units.total(self.atom_mass * pmf)
         compared = self.compare(model_mass)
-        mass = self.atom_mass
-        return GroupPoint(self, theta, model_mass, compared, (mass * first, mass * second))
+        return GroupPoint(self, theta, model_mass, compared, (self.atom_mass, first, second))
 
     def distance(self, theta: Array) -> Array:
         """The divergence alone, (B,)."""
@@ -163,7 +163,7 @@ class GroupPoint:
     theta: Array
     model_mass: Array
     compared: AbstractComparison
-    derivatives: tuple[Array, Array]
+    jet: Jet
 
     def merit(self, tau: Array) -> Array:
         return self.compared.total(tau) + self.problem.penalty.value(self.theta)
@@ -172,7 +172,7 @@ class GroupPoint:
         slope, bend = self.compared.derivatives(tau, pull)
         units = self.problem.layout.units
         grad, hess, jacobian = units.expand(
-            self.problem.anchor, self.model_mass, self.derivatives, slope, bend
+            self.problem.anchor, self.model_mass, self.jet, slope, bend
         )
         grad += self.problem.penalty.grad(self.theta)
         self.problem.penalty.add_curvature(hess)

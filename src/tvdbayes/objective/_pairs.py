@@ -57,11 +57,15 @@ class Pairs:
         """The log pmf with derivatives in eta."""
         return self.family.log_jet(self.y, self.eta(theta), self.trials)
 
+    def pull_back_slope(self, slope: Array) -> Array:
+        """Gradient in theta from the derivative in the predictors of the pairs, (k, Q, B)."""
+        return self.bound.pullback([self.x_of_pair.total(part) for part in slope])
+
     def pull_back(self, slope: Array, curvature: Array) -> tuple[Array, Array]:
         """Gradient and second derivative in theta from those in the predictors of the pairs."""
         k = slope.shape[0]
         total = self.x_of_pair.total
-        grad = self.bound.pullback([total(slope[a]) for a in range(k)])
+        grad = self.pull_back_slope(slope)
         hess = self.bound.pull_curvature(
             [[total(curvature[a, b]) for b in range(a + 1)] for a in range(k)]
         )

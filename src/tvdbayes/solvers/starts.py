@@ -3,20 +3,19 @@
 import numpy as np
 
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.solvers._problem import Accuracy, Problem
+from tvdbayes.solvers._problem import Problem
 from tvdbayes.solvers._solution import Solution
 from tvdbayes.solvers.newton import newton
 
 __all__ = ["find_modes", "solve_from_pool", "spread_out"]
 
-_COARSE = 1e-2
-"""Smoothing at which starts are compared; minima closer than `_SAME` there are one basin, and a
-difference in value below `_CLOSE` is left undecided."""
 _SAME = 0.02
-_CLOSE = 2e-3
+"""Minima closer than this in every standardised coordinate are one mode."""
 
-_TRIAL = 64
-"""Draws on which further starts are tried; they are used on all if they matter for one of these."""
+_TRIAL = 1 / 16
+_FEWEST_TRIALS = 4
+_MATTERS = 1e-4
+"""Further starts are tried on a share of the draws, and on all if one of these gains this much."""
 
 
 def find_modes(problem: Problem, starts: Array, n_refined: int = 12) -> Solution:
@@ -34,27 +33,21 @@ def find_modes(problem: Problem, starts: Array, n_refined: int = 12) -> Solution
 
 
 def solve_from_pool(problem: Problem, pool: Array, n_starts: int = 3) -> Solution:
-    """Solve every draw from the best few, mutually distant, candidates of a pool (d, K).
-
-    Starts are brought to the minimum of the smoothed problem first. Only the best of these, and
-    those in other basins that come close to it, are followed to the end.
-    """
+    """Solve every draw from the best candidate of a pool (d, K), and from others if they matter."""
     first, *others = _choose(problem.score(pool), pool, n_starts)
+    solution = newton(problem, pool[:, first])
     draws = np.arange(problem.n_draws)
-    best = _coarse(problem, draws, pool[:, first])
-    solution = newton(problem, best.theta, tau=_COARSE)
-    for tried in (draws[:_TRIAL], draws[_TRIAL:]):
+    n_tried = max(_FEWEST_TRIALS, round(_TRIAL * draws.size))
+    for tried in (draws[:n_tried], draws[n_tried:]):
         draw = np.tile(tried, len(others))
         if not draw.size:
-            continue
-        start = np.concatenate([chosen[tried] for chosen in others])
-        other = _coarse(problem, draw, pool[:, start])
-        gap = np.abs(other.theta - best.theta[:, draw]).max(0)
-        rival = np.flatnonzero((gap > _SAME) & (other.value < best.value[draw] + _CLOSE))
-        if not rival.size:
             break
-        found = newton(problem.take(draw[rival]), other.theta[:, rival], tau=_COARSE)
-        solution = solution.improved_by(found, draw[rival])
+        start = np.concatenate([chosen[tried] for chosen in others])
+        found = newton(problem.take(draw), pool[:, start])
+        gain = (solution.value[draw] - found.value).max()
+        solution = solution.improved_by(found, draw)
+        if not gain > _MATTERS:
+            break
     return solution
 
 
@@ -67,10 +60,6 @@ def spread_out(theta: Array, most: int) -> Array:
         gap = np.minimum(gap, (((theta - theta[:, chosen[-1:]]) / scale) ** 2).sum(0))
         chosen.append(int(gap.argmax()))
     return theta[:, chosen]
-
-
-def _coarse(problem: Problem, draws: IntArray, start: Array) -> Solution:
-    return newton(problem.take(draws), start, accuracy=Accuracy(_COARSE, 1e-6), max_iter=25)
 
 
 def _choose(scores: Array, pool: Array, n_starts: int) -> list[IntArray]:
