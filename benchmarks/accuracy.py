@@ -78,7 +78,7 @@ def many_starts(n_draws=1000, n_starts=60):
             layout, TVD(), ridge="auto", cells=layout.cells, prior=None, seed=0, size=1024
         )
         problem = plan.robust.on(reweight(cells, rng, n_draws).p)
-        found = solve_from_pool(problem, plan.pool).value
+        found = solve_from_pool(problem, plan.pool, plan.n_starts).value
         starts = elemental(layout, np.zeros(plan.pool.shape[0]), rng, n_starts)
         best = found.copy()
         for start in starts.T:
@@ -109,7 +109,7 @@ def against_reference(n_draws=1000):
         if plan.pool.shape[0] == 1:
             found = scalar(problem, plan.pool[0])
         else:
-            found = solve_from_pool(problem, plan.pool)
+            found = solve_from_pool(problem, plan.pool, plan.n_starts)
         gap = found.value - slow.value
         lines.append(
             (

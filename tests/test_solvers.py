@@ -209,7 +209,7 @@ def test_most_draws_reach_the_best_of_many_starts(rng):
     layout = layout_of(Model(Poisson()), cells)
     plan, _ = prepare(layout, TVD(), ridge="auto", cells=layout.cells, prior=None, seed=0, size=64)
     problem = plan.robust.on(reweight(cells, rng, 64).p)
-    found = solve_from_pool(problem, plan.pool)
+    found = solve_from_pool(problem, plan.pool, plan.n_starts)
     starts = elemental(layout, np.zeros(3), rng, 60)
     index = np.repeat(np.arange(64), 60)
     best = newton(problem.take(index), np.tile(starts, 64)).value.reshape(64, 60).min(1)

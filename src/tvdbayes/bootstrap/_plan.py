@@ -5,11 +5,11 @@ from typing import Literal
 
 import numpy as np
 
-from tvdbayes._typing import Array
+from tvdbayes._typing import Array, BoolArray
 from tvdbayes.bootstrap._starts import central_mass, elemental, least_squares, lengths, scan
 from tvdbayes.cells import Cells
 from tvdbayes.divergences import KLD, TVD, AbstractDivergence
-from tvdbayes.objective import Layout, Objective
+from tvdbayes.objective import GroupProblem, Layout, Objective, RowProblem
 from tvdbayes.partitions import Singletons
 from tvdbayes.solvers import (
     Solution,
@@ -28,6 +28,8 @@ AUTO_RIDGE = 1e-4
 """Ridge (standardised slopes) that keeps coefficients finite when their optimum is at infinity."""
 
 _PILOT = 64
+_STARTS = 3
+_MATTERS = 1e-4
 _POOL = 32
 _ELEMENTAL = 64
 _SAMPLE = 20_000
@@ -46,6 +48,8 @@ class Plan:
         Maximum likelihood on the unweighted table: where the twin starts.
     pool : (d, K)
         Candidates that every draw picks its starts from.
+    n_starts : int
+        How many of them each draw starts from.
     cells : Cells
         The table that is reweighted.
     prior : Prior or None
@@ -60,6 +64,7 @@ class Plan:
     twin: Objective
     ordinary: Array
     pool: Array
+    n_starts: int
     cells: Cells
     prior: Prior | None
     seed: int
@@ -111,14 +116,15 @@ def prepare(
         robust,
         twin,
         ordinary.theta[:, 0],
-        _pool(robust, modes.theta, seed, min(size, _PILOT)),
+        *_pool(robust, modes.theta, seed, min(size, _PILOT)),
         cells,
         prior,
         seed,
         size,
         rescued,
     )
-    return plan, _solved(robust, twin, p, modes.take(np.array([0])), ordinary)
+    best = _found(robust, robust.on(p), modes.take(np.array([0])))
+    return plan, _solved(best, _found(twin, twin.on(p), ordinary))
 
 
 def _yes(_: object) -> bool:
@@ -175,13 +181,21 @@ def _sample(cells: Cells, rng: np.random.Generator) -> Cells:
     )
 
 
-def _pool(robust: Objective, modes: Array, seed: int, n_draws: int) -> Array:
-    """Candidates for every draw: the modes and what a pilot of draws makes of them, or a scan."""
+def _pool(robust: Objective, modes: Array, seed: int, n_draws: int) -> tuple[Array, int]:
+    """Candidates for every draw, and how many of them each should start from.
+
+    The candidates are the modes and what a pilot of draws makes of them (one parameter: a scan).
+    If starting the pilot elsewhere gains nothing that matters, draws need one start only.
+    """
     if _searched_exactly(robust):
-        return scan(robust.layout, modes[0])[None]
+        return scan(robust.layout, modes[0])[None], 1
     pilot = reweight(robust.layout.cells, Stream.generator(seed, Stream.PILOT), n_draws)
-    solved = solve_from_pool(robust.on(pilot.p), modes)
-    return np.column_stack([modes, spread_out(solved.theta, _POOL)])
+    problem = robust.on(pilot.p)
+    solved = solve_from_pool(problem, modes, min(_STARTS, modes.shape[1]))
+    pool = np.column_stack([modes, spread_out(solved.theta, _POOL)])
+    again = solve_from_pool(problem, pool, _STARTS)
+    matters = (solved.value - again.value).max() > _MATTERS
+    return pool, _STARTS if matters else 1
 
 
 def _searched_exactly(objective: Objective) -> bool:
@@ -207,9 +221,11 @@ def solve_block(plan: Plan, block: int) -> Solved:
 
 def _solve(plan: Plan, robust: Objective, twin: Objective, p: Array) -> Solved:
     """Solve reweighted tables p (m, B) for both objectives."""
-    ordinary = newton(twin.on(p), np.repeat(plan.ordinary[:, None], p.shape[1], axis=1))
+    ordinary_problem = twin.on(p)
+    start = np.repeat(plan.ordinary[:, None], p.shape[1], axis=1)
+    ordinary = _found(twin, ordinary_problem, newton(ordinary_problem, start))
     if robust.divergence == twin.divergence and robust.ridge == 0:
-        return _solved(robust, twin, p, ordinary, ordinary)
+        return _solved(ordinary, ordinary)
     problem = robust.on(p)
     if _searched_exactly(robust):
         candidates = plan.pool[0]
@@ -217,25 +233,38 @@ def _solve(plan: Plan, robust: Objective, twin: Objective, p: Array) -> Solved:
             candidates = scan(robust.layout, candidates)
         found = scalar(problem, candidates)  # type: ignore[arg-type]
     else:
-        found = solve_from_pool(problem, plan.pool)
-    away = np.flatnonzero(robust.runs_away(problem, found.theta))
-    if away.size:
+        found = solve_from_pool(problem, plan.pool, plan.n_starts)
+    away = robust.runs_away(problem, found.theta)
+    if away.any():
         # A rare level may look as if it ran away; from where the data are it may not.
-        start = np.repeat(plan.pool[:, :1], away.size, axis=1)
-        found = found.improved_by(newton(problem.take(away), start), away)
-    return _solved(robust, twin, p, found, ordinary)
+        draws = np.flatnonzero(away)
+        start = np.repeat(plan.pool[:, :1], draws.size, axis=1)
+        found = found.improved_by(newton(problem.take(draws), start), draws)
+        away = robust.runs_away(problem, found.theta)
+    return _solved(_Found(robust, problem, found, away), ordinary)
 
 
-def _solved(
-    robust: Objective, twin: Objective, p: Array, found: Solution, ordinary: Solution
-) -> Solved:
-    """Mark optima at infinity, measure distances, and return to the user's coordinates."""
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """A solution with the problem it belongs to, and which draws have it at infinity."""
 
-    def record(objective: Objective, solution: Solution) -> tuple[Solution, Array]:
-        problem = objective.on(p)
-        away = objective.runs_away(problem, solution.theta)
-        theta = objective.layout.bound.to_user(solution.theta)
-        status = np.where(away, int(Status.SEPARATED), solution.status)
-        return replace(solution, theta=theta, status=status), problem.distance(solution.theta)
+    objective: Objective
+    problem: GroupProblem | RowProblem
+    solution: Solution
+    away: BoolArray
 
-    return Solved(*record(robust, found), *record(twin, ordinary))
+    def record(self) -> tuple[Solution, Array]:
+        """The solution in the user's coordinates, optima at infinity marked, and its distance."""
+        solution = self.solution
+        status = np.where(self.away, int(Status.SEPARATED), solution.status)
+        theta = self.objective.layout.bound.to_user(solution.theta)
+        distance = self.problem.distance(solution.theta)
+        return replace(solution, theta=theta, status=status), distance
+
+
+def _found(objective: Objective, problem: GroupProblem | RowProblem, solution: Solution) -> _Found:
+    return _Found(objective, problem, solution, objective.runs_away(problem, solution.theta))
+
+
+def _solved(found: _Found, ordinary: _Found) -> Solved:
+    return Solved(*found.record(), *ordinary.record())

@@ -87,6 +87,11 @@ class AbstractFamily(ABC):
             self.curvature(y, eta, trials),
         )
 
+    def slopes(self, y: Array, eta: Array, trials: Array) -> tuple[Array, Array]:
+        """`pmf` with its first derivatives in eta."""
+        pmf = self.pmf(y, eta, trials)
+        return pmf, pmf * self.score(y, eta, trials)
+
     def jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         """`pmf` with its first and second derivatives in eta."""
         log_pmf, score, curvature = self.log_jet(y, eta, trials)

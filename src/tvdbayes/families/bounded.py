@@ -45,18 +45,22 @@ class Bernoulli(AbstractFamily):
         return self.log_jet(y, eta, trials)[2]
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
-        success, failure = self.link.log_tails(eta[0])
-        value, first, second = (
-            np.where(y > 0, a, b) for a, b in zip(success, failure, strict=True)
-        )
+        value, first, second = self.link.log_tail(y > 0, eta[0])
         return value, first[None], second[None, None]
+
+    def pmf(self, y: Array, eta: Array, trials: Array) -> Array:
+        return self.link.tail_slope(y > 0, eta[0])[0]
+
+    def slopes(self, y: Array, eta: Array, trials: Array) -> tuple[Array, Array]:
+        value, first = self.link.tail_slope(y > 0, eta[0])
+        return value, first[None]
 
     def jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         value, first, second = self.link.tail(y > 0, eta[0])
         return value, first[None], second[None, None]
 
     def mean(self, eta: Array, trials: Array) -> Array:
-        return self.link.tail(np.array(True), eta[0])[0]
+        return self.link.tail_slope(np.array(True), eta[0])[0]
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
         return (rng.random(eta.shape[1:]) < self.mean(eta, trials)).astype(float)
@@ -73,8 +77,8 @@ class Bernoulli(AbstractFamily):
         return binary
 
     def degenerate(self, eta: Array, trials: Array) -> BoolArray:
-        (log_prob, *_), (log_rest, *_) = self.link.log_tails(eta[0])
-        certain: BoolArray = np.maximum(log_prob, log_rest) > -_DEGENERATE
+        prob = self.mean(eta, trials)
+        certain: BoolArray = (prob < _DEGENERATE) | (prob > 1 - _DEGENERATE)
         return certain
 
 
@@ -137,10 +141,10 @@ class Binomial(AbstractFamily):
         return value
 
     def mean(self, eta: Array, trials: Array) -> Array:
-        return trials * self.link.tail(np.array(True), eta[0])[0]
+        return trials * self.link.tail_slope(np.array(True), eta[0])[0]
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
-        prob = self.link.tail(np.array(True), eta[0])[0]
+        prob = self.link.tail_slope(np.array(True), eta[0])[0]
         return rng.binomial(trials.astype(int), prob).astype(float)
 
     def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:

@@ -47,6 +47,11 @@ class Poisson(AbstractFamily):
         score = y - rate
         return self._log_pmf(y, eta[0], rate), score[None], (score - y)[None, None]
 
+    def slopes(self, y: Array, eta: Array, trials: Array) -> tuple[Array, Array]:
+        rate = self.mean(eta, trials)
+        pmf = np.exp(self._log_pmf(y, eta[0], rate))
+        return pmf, (pmf * (y - rate))[None]
+
     @staticmethod
     def _log_pmf(y: Array, eta: Array, rate: Array) -> Array:
         if np.max(y, initial=0) < _SMALL:

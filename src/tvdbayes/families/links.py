@@ -37,9 +37,21 @@ class AbstractLink(ABC):
     def tail(self, success: BoolArray, eta: Array) -> Tail:
         """Probability of success where `success`, of failure elsewhere, with derivatives."""
 
+    def tail_slope(self, success: BoolArray, eta: Array) -> tuple[Array, Array]:
+        """Like `tail`, with the first derivative only."""
+        value, first, _ = self.tail(success, eta)
+        return value, first
+
     @abstractmethod
     def link(self, prob: Array) -> Array:
         """The predictor of a probability strictly between 0 and 1."""
+
+    def log_tail(self, success: BoolArray, eta: Array) -> Tail:
+        """Logarithm of `tail`, with derivatives."""
+        value, first, second = (
+            np.where(success, a, b) for a, b in zip(*self.log_tails(eta), strict=True)
+        )
+        return value, first, second
 
     def log_likelihood(self, successes: Array, failures: Array, eta: Array) -> Tail:
         """Logarithm of the probability of so many successes and failures in a given order."""
@@ -66,6 +78,17 @@ class Logit(AbstractLink):
         log_prob = np.minimum(eta, 0) - np.log1p(small)
         return (log_prob, rest, second), (log_prob - eta, -prob, second)
 
+    def log_tail(self, success: BoolArray, eta: Array) -> Tail:
+        # Symmetric: one tail serves both outcomes.
+        sign = np.where(success, 1.0, -1.0)
+        z = sign * eta
+        small = np.exp(-np.abs(z))
+        larger = 1 / (1 + small)
+        smaller = small * larger
+        first = np.where(z > 0, smaller, larger)
+        first *= sign
+        return np.minimum(z, 0) - np.log1p(small), first, -larger * smaller
+
     def log_likelihood(self, successes: Array, failures: Array, eta: Array) -> Tail:
         # The canonical link: the same as for any link, with half of the terms cancelled.
         total = successes + failures
@@ -81,15 +104,26 @@ class Logit(AbstractLink):
         )
 
     def tail(self, success: BoolArray, eta: Array) -> Tail:
-        sign = None if success.all() else np.where(success, 1.0, -1.0)
-        odds = np.exp(np.minimum(-eta if sign is None else -sign * eta, _LARGE))
+        sign = np.where(success, 1.0, -1.0)
+        odds = np.exp(np.minimum(-sign * eta, _LARGE))
         prob = 1 / (1 + odds)
         # odds * prob is 1 - prob without cancellation.
         rest = odds * prob
         first = prob * rest
-        rest -= prob
-        rest *= first
-        return prob, first if sign is None else sign * first, rest
+        return prob, sign * first, first * (rest - prob)
+
+    def tail_slope(self, success: BoolArray, eta: Array) -> tuple[Array, Array]:
+        sign = -np.where(success, 1.0, -1.0)
+        odds = eta * sign
+        np.minimum(odds, _LARGE, out=odds)
+        np.exp(odds, out=odds)
+        prob = odds + 1
+        np.divide(1, prob, out=prob)
+        odds *= prob
+        odds *= prob
+        if (sign > 0).any():
+            odds *= -sign
+        return prob, odds
 
     def link(self, prob: Array) -> Array:
         return np.log(prob) - np.log1p(-prob)
@@ -102,19 +136,21 @@ class Probit(AbstractLink):
     name: ClassVar[str] = "probit"
 
     def log_tails(self, eta: Array) -> tuple[Tail, Tail]:
-        def upper(z: Array) -> Tail:
-            far = -np.minimum(z, -1.0)
-            ratio = np.where(
-                z < -1,
-                _ROOT_2_OVER_PI / erfcx(far / _ROOT_2),
-                np.exp(-z * z / 2 - _HALF_LOG_2PI) / np.maximum(ndtr(z), 0.1),
-            )
-            # z + ratio cancels far out; its expansion in 1 / z does not.
-            tail = (1 - (2 - 10 / (far * far)) / (far * far)) / far
-            return log_ndtr(z), ratio, -ratio * np.where(z < -50, tail, z + ratio)
+        yes, no = np.array(True), np.array(False)
+        return self.log_tail(yes, eta), self.log_tail(no, eta)
 
-        success, (log_rest, first, second) = upper(eta), upper(-eta)
-        return success, (log_rest, -first, second)
+    def log_tail(self, success: BoolArray, eta: Array) -> Tail:
+        sign = np.where(success, 1.0, -1.0)
+        z = sign * eta
+        far = -np.minimum(z, -1.0)
+        ratio = np.where(
+            z < -1,
+            _ROOT_2_OVER_PI / erfcx(far / _ROOT_2),
+            np.exp(-z * z / 2 - _HALF_LOG_2PI) / np.maximum(ndtr(z), 0.1),
+        )
+        # z + ratio cancels far out; its expansion in 1 / z does not.
+        tail = (1 - (2 - 10 / (far * far)) / (far * far)) / far
+        return log_ndtr(z), sign * ratio, -ratio * np.where(z < -50, tail, z + ratio)
 
     def tail(self, success: BoolArray, eta: Array) -> Tail:
         sign = np.where(success, 1.0, -1.0)

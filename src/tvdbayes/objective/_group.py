@@ -6,7 +6,6 @@ import numpy as np
 
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.divergences import TINY, AbstractComparison, AbstractGroupDivergence
-from tvdbayes.families import Jet
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._penalty import Penalty
 from tvdbayes.solvers import Accuracy
@@ -93,7 +92,12 @@ class GroupProblem:
         return self.divergence.compare_halves(self.data_mass, model_mass, self.whole)
 
     def at(self, theta: Array) -> "GroupPoint":
-        pmf, first, second = self.layout.units.pairs.jet(theta)
+        pairs = self.layout.units.pairs
+        second = None
+        if self.anchor is None:
+            pmf, first, second = pairs.jet(theta)
+        else:
+            pmf, first = pairs.slopes(theta)
         model_mass = self.layout.units.total(self.atom_mass * pmf)
         compared = self.compare(model_mass)
         return GroupPoint(self, theta, model_mass, compared, (self.atom_mass, first, second))
@@ -163,7 +167,7 @@ class GroupPoint:
     theta: Array
     model_mass: Array
     compared: AbstractComparison
-    jet: Jet
+    jet: tuple[Array, Array, Array | None]
 
     def merit(self, tau: Array) -> Array:
         return self.compared.total(tau) + self.problem.penalty.value(self.theta)

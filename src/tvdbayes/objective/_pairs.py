@@ -1,5 +1,6 @@
 """Where the model is evaluated: an x row with an outcome."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,6 +12,8 @@ from tvdbayes.families import AbstractFamily, Jet
 from tvdbayes.predictors import BoundLinear
 
 __all__ = ["Pairs"]
+
+_CHUNK_ELEMENTS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,19 +46,45 @@ class Pairs:
 
     def pmf(self, theta: Array) -> Array:
         """(Q, B)."""
-        return self.family.pmf(self.y, self.eta(theta), self.trials)
+        return self._by_chunks(lambda *at: (self.family.pmf(*at),), theta)[0]
 
     def jet(self, theta: Array) -> Jet:
         """The pmf with derivatives in eta."""
-        return self.family.jet(self.y, self.eta(theta), self.trials)
+        value, first, second = self._by_chunks(self.family.jet, theta)
+        return value, first, second
+
+    def slopes(self, theta: Array) -> tuple[Array, Array]:
+        """The pmf with first derivatives in eta."""
+        value, first = self._by_chunks(self.family.slopes, theta)
+        return value, first
 
     def log_pmf(self, theta: Array) -> Array:
         """(Q, B)."""
-        return self.family.log_pmf(self.y, self.eta(theta), self.trials)
+        return self._by_chunks(lambda *at: (self.family.log_pmf(*at),), theta)[0]
 
     def log_jet(self, theta: Array) -> Jet:
         """The log pmf with derivatives in eta."""
-        return self.family.log_jet(self.y, self.eta(theta), self.trials)
+        value, first, second = self._by_chunks(self.family.log_jet, theta)
+        return value, first, second
+
+    def _by_chunks(
+        self, law: Callable[[Array, Array, Array], tuple[Array, ...]], theta: Array
+    ) -> tuple[Array, ...]:
+        """Evaluate an elementwise law at all pairs, so many at a time as stay in the cache."""
+        eta = self.eta(theta)
+        size = max(1, _CHUNK_ELEMENTS // eta.shape[-1])
+        if size >= len(self.y):
+            return law(self.y, eta, self.trials)
+        whole: list[Array] = []
+        for start in range(0, len(self.y), size):
+            part = slice(start, start + size)
+            results = law(self.y[part], eta[:, part], self.trials[part])
+            if not whole:
+                shape = (len(self.y), eta.shape[-1])
+                whole = [np.empty(r.shape[:-2] + shape) for r in results]
+            for array, result in zip(whole, results, strict=True):
+                array[..., part, :] = result
+        return tuple(whole)
 
     def pull_back_slope(self, slope: Array) -> Array:
         """Gradient in theta from the derivative in the predictors of the pairs, (k, Q, B)."""

@@ -17,7 +17,7 @@ from scipy import sparse
 from tvdbayes._array import Segments
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.cells import Cells
-from tvdbayes.families import AbstractFamily, Jet
+from tvdbayes.families import AbstractFamily
 from tvdbayes.objective._pairs import Pairs
 from tvdbayes.partitions import Grouping
 from tvdbayes.predictors import BoundLinear
@@ -70,14 +70,15 @@ class AbstractUnits(ABC):
         self,
         anchor: Array | None,
         mass: Array,
-        jet: Jet,
+        jet: tuple[Array, Array, Array | None],
         slope: Array,
         bend: Array,
     ) -> tuple[Array, Array, Array]:
         """Gradient (d, B), curvature (d, d, B), and the Jacobian that `change` needs.
 
         ``mass`` (U, B) is the model mass of the units; ``jet`` holds the pairs' masses (Q, B) per
-        pmf, and the first (k, Q, B) and second (k, k, Q, B) derivatives of the pmf in eta;
+        pmf, and the first (k, Q, B) and, without an anchor, second (k, k, Q, B) derivatives of the
+        pmf in eta;
         ``slope`` and ``bend`` (U, B) are those of the divergence in the units' masses.
         """
 
@@ -118,13 +119,14 @@ class SingleUnits(AbstractUnits):
         self,
         anchor: Array | None,
         mass: Array,
-        jet: Jet,
+        jet: tuple[Array, Array, Array | None],
         slope: Array,
         bend: Array,
     ) -> tuple[Array, Array, Array]:
         atom_mass, first, second = jet
         first = atom_mass * first
         curvature = bend * first[:, None] * first
+        assert second is not None
         curvature += (slope * atom_mass) * second
         return *self.pairs.pull_back(slope * first, curvature), first
 
@@ -177,7 +179,7 @@ class PooledUnits(AbstractUnits):
     def anchor(self, theta: Array, mass: Array) -> Array | None:
         # The Jacobian as a share of the mass hardly changes with theta. Taking it once for each
         # draw saves d sums over all pairs in every step.
-        pmf, first, _ = self.pairs.jet(theta)
+        pmf, first = self.pairs.slopes(theta)
         total = np.maximum(self.total(mass * pmf), 1e-300)
         return self.jacobian(mass * first) / total
 
@@ -185,13 +187,14 @@ class PooledUnits(AbstractUnits):
         self,
         anchor: Array | None,
         mass: Array,
-        jet: Jet,
+        jet: tuple[Array, Array, Array | None],
         slope: Array,
         bend: Array,
     ) -> tuple[Array, Array, Array]:
         atom_mass, first, second = jet
         pull = atom_mass * (self.to_units @ slope)
         if anchor is None:
+            assert second is not None
             jacobian = self.jacobian(atom_mass * first)
             grad, hess = self.pairs.pull_back(pull * first, pull * second)
         else:

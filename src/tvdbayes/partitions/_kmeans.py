@@ -14,10 +14,11 @@ _CHUNK = 4096
 
 
 def nearest(z: Array, centres: Array) -> IntArray:
-    """The nearest centre of each row, in fixed chunks."""
-    offsets = 0.5 * (centres * centres).sum(1)
+    """The nearest centre of each row, in fixed chunks and single precision."""
+    offsets = (0.5 * (centres * centres).sum(1)).astype(np.float32)
+    centres_t = centres.T.astype(np.float32)
     parts = [
-        (offsets - z[start : start + _CHUNK] @ centres.T).argmin(1)
+        (offsets - z[start : start + _CHUNK].astype(np.float32) @ centres_t).argmin(1)
         for start in range(0, len(z), _CHUNK)
     ]
     return np.concatenate(parts)

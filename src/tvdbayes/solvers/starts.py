@@ -12,11 +12,6 @@ __all__ = ["find_modes", "solve_from_pool", "spread_out"]
 _SAME = 0.02
 """Minima closer than this in every standardised coordinate are one mode."""
 
-_TRIAL = 1 / 16
-_FEWEST_TRIALS = 4
-_MATTERS = 1e-4
-"""Further starts are tried on a share of the draws, and on all if one of these gains this much."""
-
 
 def find_modes(problem: Problem, starts: Array, n_refined: int = 12) -> Solution:
     """Distinct local minima of a single problem, best first, from the best of starts (d, S)."""
@@ -32,22 +27,14 @@ def find_modes(problem: Problem, starts: Array, n_refined: int = 12) -> Solution
     return found.take(np.array(kept))
 
 
-def solve_from_pool(problem: Problem, pool: Array, n_starts: int = 3) -> Solution:
-    """Solve every draw from the best candidate of a pool (d, K), and from others if they matter."""
+def solve_from_pool(problem: Problem, pool: Array, n_starts: int) -> Solution:
+    """Solve every draw from the best few, mutually distant, candidates of a pool (d, K)."""
     first, *others = _choose(problem.score(pool), pool, n_starts)
     solution = newton(problem, pool[:, first])
-    draws = np.arange(problem.n_draws)
-    n_tried = max(_FEWEST_TRIALS, round(_TRIAL * draws.size))
-    for tried in (draws[:n_tried], draws[n_tried:]):
-        draw = np.tile(tried, len(others))
-        if not draw.size:
-            break
-        start = np.concatenate([chosen[tried] for chosen in others])
-        found = newton(problem.take(draw), pool[:, start])
-        gain = (solution.value[draw] - found.value).max()
-        solution = solution.improved_by(found, draw)
-        if not gain > _MATTERS:
-            break
+    if others:
+        draws = np.tile(np.arange(problem.n_draws), len(others))
+        found = newton(problem.take(draws), pool[:, np.concatenate(others)])
+        solution = solution.improved_by(found, draws)
     return solution
 
 
