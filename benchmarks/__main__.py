@@ -1,11 +1,23 @@
 """Run the benchmarks named on the command line, or all of them."""
 
 import sys
-from importlib import import_module
 
-NAMES = ("accuracy", "speed", "coverage")
+from benchmarks import accuracy, continuous, cost, coverage, real, speed
 
-for name in sys.argv[1:] or NAMES:
-    if name not in NAMES:
-        sys.exit(f"There is no benchmark {name!r}. Choose from {', '.join(NAMES)}.")
-    import_module(f"benchmarks.{name}").run()
+ALL = {
+    "accuracy": accuracy.run,
+    "speed": speed.run,
+    "coverage": coverage.run,
+    "continuous": continuous.point_estimates,
+    "settings": continuous.settings,
+    "stress": continuous.stresses,
+    "real": real.run,
+    "coverage_continuous": coverage.continuous,
+    "cost": cost.run,
+    "million": cost.million,
+}
+
+for name in sys.argv[1:] or ALL:
+    if name not in ALL:
+        sys.exit(f"There is no benchmark {name!r}. Choose from {', '.join(ALL)}.")
+    ALL[name]()

@@ -32,6 +32,7 @@ _HOME = {
     "Distinct": "partitions",
     "KMeansGroups": "partitions",
     "Cluster": "partitions",
+    "GroupReport": "partitions",
     "Singletons": "partitions",
     "Status": "solvers",
     "TVDBayesError": "_errors",
@@ -44,6 +45,7 @@ _HOME = {
     "ConvergenceWarning": "_errors",
     "SeparationWarning": "_errors",
     "SmallGroupsWarning": "_errors",
+    "TooFewRowsWarning": "_errors",
     "WildValueWarning": "_errors",
 }
 """Where each public name lives. Rooms are imported on first use, so that the import is light."""

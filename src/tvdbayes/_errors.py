@@ -16,6 +16,7 @@ __all__ = [
     "SmallGroupsWarning",
     "TVDBayesError",
     "TVDBayesWarning",
+    "TooFewRowsWarning",
     "WildValueWarning",
     "listing",
 ]
@@ -59,6 +60,10 @@ class SeparationWarning(TVDBayesWarning):
 
 class SmallGroupsWarning(TVDBayesWarning):
     """Too few rows share a covariate value for the answer to be free of bias."""
+
+
+class TooFewRowsWarning(TVDBayesWarning):
+    """Fewer groups of rows than the number of parameters asks for."""
 
 
 class WildValueWarning(TVDBayesWarning):

@@ -16,6 +16,8 @@ from tvdbayes._errors import (
     MemoryBudgetError,
     SeparationWarning,
     SettingsError,
+    SmallGroupsWarning,
+    TooFewRowsWarning,
 )
 from tvdbayes.bootstrap._plan import AUTO_RIDGE, Plan, Solved, prepare, solve_block
 from tvdbayes.cells import Cells
@@ -23,7 +25,7 @@ from tvdbayes.divergences import TVD, AbstractDivergence
 from tvdbayes.execution import executor_for, single_threaded
 from tvdbayes.model import Model
 from tvdbayes.objective import Layout
-from tvdbayes.partitions import AbstractPartition, Auto
+from tvdbayes.partitions import ENOUGH_ROWS, AbstractPartition, Auto, report_groups
 from tvdbayes.posterior import Posterior
 from tvdbayes.solvers import Status
 from tvdbayes.weights import Prior, Stream, block_size
@@ -197,12 +199,15 @@ def _assemble(
         kld_status=join([s.status for s in twin]).astype(int),
         ridge=plan.robust.ridge,
         seed=plan.seed,
+        groups=report_groups(layout.cells, layout.partition),
     )
 
 
 def _warn(plan: Plan, posterior: Posterior) -> None:
     """Say once, with counts, what the statuses say draw by draw."""
     n = posterior.status.size
+    if posterior.divergence.build(group=lambda _: True, row=lambda _: False):
+        _warn_of_groups(posterior)
     if plan.rescued:
         warnings.warn(
             "Some coefficients have their optimum at infinity (the covariates separate the "
@@ -228,3 +233,26 @@ def _warn(plan: Plan, posterior: Posterior) -> None:
                 ConvergenceWarning,
                 stacklevel=3,
             )
+
+
+def _warn_of_groups(posterior: Posterior) -> None:
+    """Say what too small or too few groups do to the answer."""
+    groups, d = posterior.groups, len(posterior.param_names)
+    if groups.median_size < ENOUGH_ROWS:
+        warnings.warn(
+            f"Half of the rows are compared in groups of fewer than {ENOUGH_ROWS} rows (median "
+            f"group: {groups.median_size:g}). With so few, slopes are too steep and rates too low "
+            f"even on clean data, here by about {min(groups.expected_bias, 1):.0%}. Use the "
+            'partition "auto", or fewer or coarser covariates.',
+            SmallGroupsWarning,
+            stacklevel=4,
+        )
+    if posterior.partition.pools_rows and groups.n_groups < 2 * d:
+        warnings.warn(
+            f"{posterior.cells.n_obs:g} rows make {groups.n_groups:g} groups for {d} parameters; "
+            "with fewer than 2 groups per parameter the robust fit has little to go by. Drop "
+            'covariates, raise the ridge, use divergence="density_power", or, if rows count '
+            "successes of several trials, expand them to single 0/1 trials.",
+            TooFewRowsWarning,
+            stacklevel=4,
+        )

@@ -163,8 +163,10 @@ def _modes(robust: Objective, starts: Array, seed: int) -> Solution:
         some = robust.rebind(_sample(layout.cells, rng))
         starts = find_modes(some.on(some.layout.cells.p[:, None]), starts).theta
         return find_modes(problem, starts[:, :_FROM_SAMPLE])
-    random = elemental(layout, starts[:, -1], rng, _ELEMENTAL)
-    return find_modes(problem, np.column_stack([starts, random]))
+    if not layout.partition.pools_rows:
+        random = elemental(layout, starts[:, 1], rng, _ELEMENTAL)
+        starts = np.column_stack([starts, random])
+    return find_modes(problem, starts)
 
 
 def _sample(cells: Cells, rng: np.random.Generator) -> Cells:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from formulaic import ModelSpec
 
 from tvdbayes._typing import Array, IntArray
+from tvdbayes.partitions import GroupReport
 from tvdbayes.posterior import Posterior, Summary
 
 __all__ = ["Fit"]
@@ -60,6 +61,11 @@ class Fit:
     def status(self) -> IntArray:
         """How the search of each draw ended, codes of `Status`, (B,)."""
         return self.posterior.status
+
+    @property
+    def groups(self) -> GroupReport:
+        """Which rows were compared together, and what that does to the answer."""
+        return self.posterior.groups
 
     @property
     def seed(self) -> int:

@@ -13,7 +13,6 @@ from tvdbayes._errors import (
     FamilyError,
     FormulaError,
     SettingsError,
-    SmallGroupsWarning,
     WildValueWarning,
     listing,
 )
@@ -36,15 +35,12 @@ from tvdbayes.frontends._guard import Reading, read_formula
 from tvdbayes.frontends._progress import progress_bar
 from tvdbayes.model import Model
 from tvdbayes.partitions import (
-    ENOUGH_ROWS,
     AbstractPartition,
     Auto,
     Distinct,
     KMeansGroups,
     Singletons,
-    median_group_size,
 )
-from tvdbayes.posterior import Posterior
 from tvdbayes.predictors import dependent_columns
 from tvdbayes.weights import BaseMeasure, Prior
 
@@ -168,7 +164,6 @@ def fit(
             n_jobs=n_jobs,
             progress=report,
         )
-    _check_groups(posterior)
     return Fit(posterior, formula, spec, made.cell_of_row)
 
 
@@ -405,16 +400,3 @@ def _check_table(cells: Cells, law: AbstractFamily, ridge: float | str) -> None:
 
 def _quantiles(values: Array, counts: Array, shares: list[float]) -> Array:
     return np.quantile(values, shares, weights=counts, method="inverted_cdf")
-
-
-def _check_groups(posterior: Posterior) -> None:
-    partition, cells = posterior.partition, posterior.cells
-    size = median_group_size(cells, partition.group(cells))
-    if size < ENOUGH_ROWS:
-        warnings.warn(
-            f"Half of the rows are compared in groups of fewer than {ENOUGH_ROWS} rows (median "
-            f"group: {size:g}). With so few, slopes are too steep and rates too low even on clean "
-            "data. Use fewer or coarser covariates.",
-            SmallGroupsWarning,
-            stacklevel=3,
-        )

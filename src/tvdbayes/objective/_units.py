@@ -27,10 +27,10 @@ __all__ = ["AbstractUnits", "make_units"]
 
 
 _FLOOR = 0.02
-"""Share of the mean curvature of a kink that every kink has, so that far-off ones count a little."""
+"""Share of the mean curvature of a kink that every kink has, so that far-off ones count too."""
 
 _PATH = ["einsum_path", (0, 1), (0, 1)]
-"""Multiply the Jacobian by the curvature first, then both; numpy would search for this each time."""
+"""Multiply the Jacobian by the curvature first; numpy would search for this order each time."""
 
 
 class AbstractUnits(ABC):

@@ -4,8 +4,9 @@ from tvdbayes.partitions._base import (
     AbstractPartition,
     Distinct,
     Grouping,
+    GroupReport,
     Singletons,
-    median_group_size,
+    report_groups,
 )
 from tvdbayes.partitions.groups import (
     ENOUGH_ROWS,
@@ -22,10 +23,11 @@ __all__ = [
     "Auto",
     "Cluster",
     "Distinct",
+    "GroupReport",
     "Grouping",
     "KMeansGroups",
     "LearnedGroups",
     "Singletons",
-    "median_group_size",
+    "report_groups",
     "rows_per_group",
 ]

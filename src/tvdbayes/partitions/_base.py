@@ -13,7 +13,14 @@ import numpy as np
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.cells import Cells
 
-__all__ = ["AbstractPartition", "Distinct", "Grouping", "Singletons", "median_group_size"]
+__all__ = [
+    "AbstractPartition",
+    "Distinct",
+    "GroupReport",
+    "Grouping",
+    "Singletons",
+    "report_groups",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +86,52 @@ class Singletons(AbstractPartition):
         return Grouping(atoms, cells.x_index, atoms[None])
 
 
-def median_group_size(cells: Cells, grouping: Grouping) -> float:
-    """Size of the group that the median row finds itself in."""
+@dataclass(frozen=True)
+class GroupReport:
+    """How rows are compared: what a partition makes of a table.
+
+    Parameters
+    ----------
+    name : str
+        The partition.
+    n_partitions : int
+        Partitions in the ensemble.
+    n_groups : float
+        Groups in one of them, on average.
+    median_size : float
+        Rows in the group that the median row finds itself in.
+    """
+
+    name: str
+    n_partitions: int
+    n_groups: float
+    median_size: float
+
+    @property
+    def expected_bias(self) -> float:
+        """By how much slopes are too steep on clean data, as a share: about 0.6 / group size."""
+        return 0.6 / self.median_size
+
+    def __str__(self) -> str:
+        ensemble = f"{self.n_partitions} partitions of " if self.n_partitions > 1 else ""
+        return (
+            f"{self.name}: {ensemble}{self.n_groups:g} groups, median {self.median_size:g} rows, "
+            f"slopes too steep by about {self.expected_bias:.1%}"
+        )
+
+
+def report_groups(cells: Cells, partition: AbstractPartition) -> GroupReport:
+    """Describe the groups that a partition makes of a table."""
+    grouping = partition.group(cells)
     mass = np.bincount(grouping.atom_of_cell, cells.counts)
-    sizes: Array = np.concatenate([np.bincount(labels, mass)[labels] for labels in grouping.groups])
-    order = np.argsort(sizes)
-    total = np.cumsum(np.tile(mass, len(grouping.groups))[order])
-    return float(sizes[order][np.searchsorted(total, total[-1] / 2)])
+    sizes, counts = [], []
+    for labels in grouping.groups:
+        _, index = np.unique(labels, return_inverse=True)
+        total = np.bincount(index, mass)
+        sizes.append(total[index])
+        counts.append(total.size)
+    size: Array = np.concatenate(sizes)
+    order = np.argsort(size, kind="stable")
+    cumulated = np.cumsum(np.tile(mass, len(sizes))[order])
+    median = float(size[order][np.searchsorted(cumulated, cumulated[-1] / 2)])
+    return GroupReport(partition.name, len(sizes), float(np.mean(counts)), median)

@@ -29,6 +29,7 @@ def learn_centres(
 ) -> Array:
     """Centres (G, q) by k-means++ and Lloyd's steps."""
     centres = _seeded(z, weights, n_centres, rng)
+    n_centres = len(centres)
     labels = None
     for _ in range(n_steps):
         new = nearest(z, centres)

@@ -8,7 +8,7 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.cells import Cells
 from tvdbayes.divergences import AbstractDivergence
 from tvdbayes.model import Model
-from tvdbayes.partitions import AbstractPartition
+from tvdbayes.partitions import AbstractPartition, GroupReport
 from tvdbayes.posterior.summary import Summary, summarise
 
 __all__ = ["Posterior"]
@@ -29,6 +29,8 @@ class Posterior:
         Divergence reached by each draw, penalties excluded.
     status, kld_status : (B,)
         Codes of `Status`, one for each draw.
+    groups : GroupReport
+        Which rows were compared together, and what that does to the answer.
     """
 
     model: Model
@@ -50,6 +52,7 @@ class Posterior:
     kld_status: IntArray
     ridge: float
     seed: int
+    groups: GroupReport
 
     @property
     def n_draws(self) -> int:

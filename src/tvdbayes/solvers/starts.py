@@ -3,24 +3,38 @@
 import numpy as np
 
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.solvers._problem import Problem
+from tvdbayes.solvers._problem import Accuracy, Problem
 from tvdbayes.solvers._solution import Solution
 from tvdbayes.solvers.newton import newton
 
 __all__ = ["find_modes", "solve_from_pool", "spread_out"]
 
+_ROUGH = Accuracy(tau=1e-2, decrement=1e-6)
+"""How far many starts are followed before the few best of them are followed to the end."""
+
 _SAME = 0.02
 """Minima closer than this in every standardised coordinate are one mode."""
 
 
-def find_modes(problem: Problem, starts: Array, n_refined: int = 12) -> Solution:
+def find_modes(problem: Problem, starts: Array, n_tried: int = 12, n_kept: int = 4) -> Solution:
     """Distinct local minima of a single problem, best first, from the best of starts (d, S)."""
-    order = np.argsort(problem.score(starts)[:, 0], kind="stable")[:n_refined]
-    copies = problem.take(np.zeros(order.size, np.intp))
-    found = newton(copies, starts[:, order], tau=0.3)
+    order = np.argsort(problem.score(starts)[:, 0], kind="stable")[:n_tried]
+    rough = _distinct(
+        newton(_copies(problem, order.size), starts[:, order], tau=0.3, accuracy=_ROUGH)
+    )
+    kept = rough.theta[:, :n_kept]
+    return _distinct(newton(_copies(problem, kept.shape[1]), kept, tau=_ROUGH.tau))
+
+
+def _copies(problem: Problem, n: int) -> Problem:
+    return problem.take(np.zeros(n, np.intp))
+
+
+def _distinct(found: Solution) -> Solution:
+    """The different minima of a single problem, best first."""
     found = found.take(np.argsort(found.value, kind="stable"))
     kept: list[int] = []
-    for j in range(order.size):
+    for j in range(found.value.size):
         gaps = np.abs(found.theta[:, kept] - found.theta[:, [j]]).max(0)
         if (gaps > _SAME).all():
             kept.append(j)
