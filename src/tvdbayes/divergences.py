@@ -42,6 +42,8 @@ class AbstractDivergence(ABC):
     """A way to compare a table with a model."""
 
     name: ClassVar[str]
+    on_groups: ClassVar[bool]
+    """Whether masses of groups are compared, so that the partition matters."""
     kinked: ClassVar[bool] = False
     """Whether the divergence has kinks, which solvers smooth away and back."""
     folds: ClassVar[bool] = False
@@ -87,6 +89,8 @@ class AbstractGroupDivergence(AbstractDivergence):
 
     The data masses of a draw sum to 1 and are at least `TINY`.
     """
+
+    on_groups: ClassVar[bool] = True
 
     def build(
         self,
@@ -215,6 +219,8 @@ class AbstractRowDivergence(AbstractDivergence):
     Up to a constant of the table: the same expression with the table's own conditional
     probabilities is subtracted, so that a model equal to the table has divergence 0.
     """
+
+    on_groups: ClassVar[bool] = False
 
     power: float = 0.0
     """If positive, the sum over the support of ``pmf ** power`` is added for every row."""

@@ -108,9 +108,7 @@ def posterior_bootstrap(
         groups = partition.learn(table, d, seed)
         fold = divergence.folds and model.family.binary
         layout = Layout(model, table, groups, cells, fold)
-        per_draw = divergence.build(
-            group=lambda _: layout.units.n_elements, row=lambda _: table.n_cells
-        )
+        per_draw = layout.units.n_elements if divergence.on_groups else table.n_cells
         size = block_size(per_draw + d * d, drawn.n_atoms if drawn else 0)
         most = size * (per_draw + d * d + (size * drawn.n_atoms if drawn else 0))
         executor = executor_for(_affordable(n_jobs, most, memory_budget))
@@ -206,7 +204,7 @@ def _assemble(
 def _warn(plan: Plan, posterior: Posterior) -> None:
     """Say once, with counts, what the statuses say draw by draw."""
     n = posterior.status.size
-    if posterior.divergence.build(group=lambda _: True, row=lambda _: False):
+    if posterior.divergence.on_groups:
         _warn_of_groups(posterior)
     if plan.rescued:
         warnings.warn(

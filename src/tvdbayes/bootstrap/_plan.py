@@ -99,8 +99,7 @@ def prepare(
     twin = Objective(layout, KLD(), reference=ordinary.theta[:, 0])
 
     starts = np.column_stack([ordinary.theta, guess])
-    # Divergences on rows do not know of groups.
-    pooled = layout.partition.pools_rows and divergence.build(group=_yes, row=_no)
+    pooled = layout.partition.pools_rows and divergence.on_groups
     if pooled:
         starts = np.column_stack([starts, _pooled_starts(layout, ordinary.theta, seed)])
     weak = AUTO_RIDGE if pooled else 0.0
@@ -125,14 +124,6 @@ def prepare(
     )
     best = _found(robust, robust.on(p), modes.take(np.array([0])))
     return plan, _solved(best, _found(twin, twin.on(p), ordinary))
-
-
-def _yes(_: object) -> bool:
-    return True
-
-
-def _no(_: object) -> bool:
-    return False
 
 
 def _pooled_starts(layout: Layout, ordinary: Array, seed: int) -> Array:

@@ -140,6 +140,8 @@ class GroupProblem:
             asked = (candidates[piece] < high) & (candidates[piece + 1] > low)
             cell, draw = np.nonzero((above_left != above_right) & asked)
             found.append((cell, draw, np.full(cell.size, piece), above_right[cell, draw]))
+        if not found:
+            return np.zeros(0), np.zeros(0, np.intp)
         cell, draw, piece_of, rising = (np.concatenate(parts) for parts in zip(*found, strict=True))
         a, b = candidates[piece_of], candidates[piece_of + 1]
         z = pairs.x_of_pair.spread(pairs.bound.designs[0])[cell, 0]
@@ -152,8 +154,8 @@ class GroupProblem:
             a, b = np.where(inside, a, at), np.where(inside, at, b)
             with np.errstate(divide="ignore", invalid="ignore"):
                 aim = at - (log_pmf - target) / (score[0] * z)
-            last, at = at, np.where((aim >= a) & (aim <= b), aim, (a + b) / 2)
-            if np.abs(at - last).max(initial=0.0) < 1e-14:
+            before, at = at, np.where((aim >= a) & (aim <= b), aim, (a + b) / 2)
+            if np.abs(at - before).max(initial=0.0) < 1e-14:
                 break
         fits = (at > low[draw]) & (at < high[draw])
         return at[fits], draw[fits]
