@@ -38,16 +38,8 @@ class AbstractFamily(ABC):
     """Whether there are just the outcomes 0 and 1."""
 
     @abstractmethod
-    def log_pmf(self, y: Array, eta: Array, trials: Array) -> Array:
-        """Logarithm of the probability of y."""
-
-    @abstractmethod
-    def score(self, y: Array, eta: Array, trials: Array) -> Array:
-        """First derivative of `log_pmf` in eta, (k, ...)."""
-
-    @abstractmethod
-    def curvature(self, y: Array, eta: Array, trials: Array) -> Array:
-        """Second derivative of `log_pmf` in eta, (k, k, ...)."""
+    def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
+        """Logarithm of the probability of y, with first and second derivatives in eta."""
 
     @abstractmethod
     def mean(self, eta: Array, trials: Array) -> Array:
@@ -79,18 +71,23 @@ class AbstractFamily(ABC):
         """Probability of y."""
         return np.exp(self.log_pmf(y, eta, trials))
 
-    def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
-        """`log_pmf`, `score` and `curvature` together; families that can share work override it."""
-        return (
-            self.log_pmf(y, eta, trials),
-            self.score(y, eta, trials),
-            self.curvature(y, eta, trials),
-        )
+    def log_pmf(self, y: Array, eta: Array, trials: Array) -> Array:
+        """Logarithm of the probability of y."""
+        return self.log_jet(y, eta, trials)[0]
+
+    def score(self, y: Array, eta: Array, trials: Array) -> Array:
+        """First derivative of `log_pmf` in eta, (k, ...)."""
+        return self.log_jet(y, eta, trials)[1]
+
+    def curvature(self, y: Array, eta: Array, trials: Array) -> Array:
+        """Second derivative of `log_pmf` in eta, (k, k, ...)."""
+        return self.log_jet(y, eta, trials)[2]
 
     def slopes(self, y: Array, eta: Array, trials: Array) -> tuple[Array, Array]:
         """`pmf` with its first derivatives in eta."""
-        pmf = self.pmf(y, eta, trials)
-        return pmf, pmf * self.score(y, eta, trials)
+        log_pmf, score, _ = self.log_jet(y, eta, trials)
+        pmf = np.exp(log_pmf)
+        return pmf, pmf * score
 
     def jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         """`pmf` with its first and second derivatives in eta."""

@@ -35,15 +35,6 @@ class Bernoulli(AbstractFamily):
     needs: ClassVar[str] = "outcomes that are 0 or 1"
     binary: ClassVar[bool] = True
 
-    def log_pmf(self, y: Array, eta: Array, trials: Array) -> Array:
-        return self.log_jet(y, eta, trials)[0]
-
-    def score(self, y: Array, eta: Array, trials: Array) -> Array:
-        return self.log_jet(y, eta, trials)[1]
-
-    def curvature(self, y: Array, eta: Array, trials: Array) -> Array:
-        return self.log_jet(y, eta, trials)[2]
-
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         value, first, second = self.link.log_tail(y > 0, eta[0])
         return value, first[None], second[None, None]
@@ -98,15 +89,6 @@ class Binomial(AbstractFamily):
     name: ClassVar[str] = "binomial"
     needs: ClassVar[str] = "whole outcomes between 0 and their trials (at least 1)"
     needs_trials: ClassVar[bool] = True
-
-    def log_pmf(self, y: Array, eta: Array, trials: Array) -> Array:
-        return self.log_jet(y, eta, trials)[0]
-
-    def score(self, y: Array, eta: Array, trials: Array) -> Array:
-        return self.log_jet(y, eta, trials)[1]
-
-    def curvature(self, y: Array, eta: Array, trials: Array) -> Array:
-        return self.log_jet(y, eta, trials)[2]
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         failures = trials - y

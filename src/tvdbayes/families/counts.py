@@ -32,16 +32,6 @@ class Poisson(AbstractFamily):
     name: ClassVar[str] = "poisson"
     needs: ClassVar[str] = "whole outcomes of at least 0"
 
-    def log_pmf(self, y: Array, eta: Array, trials: Array) -> Array:
-        return self.log_jet(y, eta, trials)[0]
-
-    def score(self, y: Array, eta: Array, trials: Array) -> Array:
-        return (y - self.mean(eta, trials))[None]
-
-    def curvature(self, y: Array, eta: Array, trials: Array) -> Array:
-        # The shape is that of y against eta, so that a node axis on y alone is kept.
-        return -(self.mean(eta, trials) + 0 * y)[None, None]
-
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         rate = self.mean(eta, trials)
         score = y - rate
