@@ -197,6 +197,7 @@ def _assemble(
         kld_status=join([s.status for s in twin]).astype(int),
         ridge=plan.robust.ridge,
         seed=plan.seed,
+        shift=layout.bound.to_user(plan.shift[:, None])[:, 0],
         groups=report_groups(layout.cells, layout.partition),
     )
 

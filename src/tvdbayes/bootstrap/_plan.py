@@ -10,7 +10,7 @@ from tvdbayes.bootstrap._starts import central_mass, elemental, least_squares, l
 from tvdbayes.cells import Cells
 from tvdbayes.divergences import KLD, TVD, AbstractDivergence
 from tvdbayes.objective import GroupProblem, Layout, Objective, RowProblem
-from tvdbayes.partitions import Singletons
+from tvdbayes.partitions import Singletons, report_groups
 from tvdbayes.solvers import (
     Solution,
     Status,
@@ -30,6 +30,8 @@ AUTO_RIDGE = 1e-4
 _PILOT = 64
 _STARTS = 3
 _MATTERS = 1e-4
+_UNBIASED = 300
+"""Rows per group from which the bias of small groups, 0.6 / rows, is not worth correcting."""
 _POOL = 32
 _ELEMENTAL = 64
 _SAMPLE = 20_000
@@ -50,6 +52,8 @@ class Plan:
         Candidates that every draw picks its starts from.
     n_starts : int
         How many of them each draw starts from.
+    shift : (d,)
+        Added to every draw, see `_shift`.
     cells : Cells
         The table that is reweighted.
     prior : Prior or None
@@ -65,6 +69,7 @@ class Plan:
     ordinary: Array
     pool: Array
     n_starts: int
+    shift: Array
     cells: Cells
     prior: Prior | None
     seed: int
@@ -115,7 +120,7 @@ def prepare(
         robust,
         twin,
         ordinary.theta[:, 0],
-        *_pool(robust, modes.theta, seed, min(size, _PILOT)),
+        *_pool(robust, modes.theta, seed, size),
         cells,
         prior,
         seed,
@@ -174,21 +179,45 @@ def _sample(cells: Cells, rng: np.random.Generator) -> Cells:
     )
 
 
-def _pool(robust: Objective, modes: Array, seed: int, n_draws: int) -> tuple[Array, int]:
-    """Candidates for every draw, and how many of them each should start from.
+def _pool(robust: Objective, modes: Array, seed: int, size: int) -> tuple[Array, int, Array]:
+    """Candidates for every draw, how many of them each should start from, and the shift of draws.
 
     The candidates are the modes and what a pilot of draws makes of them (one parameter: a scan).
     If starting the pilot elsewhere gains nothing that matters, draws need one start only.
     """
+    still = np.zeros(len(modes))
     if _searched_exactly(robust):
-        return scan(robust.layout, modes[0])[None], 1
-    pilot = reweight(robust.layout.cells, Stream.generator(seed, Stream.PILOT), n_draws)
+        return scan(robust.layout, modes[0])[None], 1, still
+    cells, partition = robust.layout.cells, robust.layout.partition
+    biased = (
+        partition.pools_rows
+        and robust.divergence.on_groups
+        and report_groups(cells, partition).median_size < _UNBIASED
+    )
+    n_draws = _PILOT if biased else min(size, _PILOT)
+    pilot = reweight(cells, Stream.generator(seed, Stream.PILOT), n_draws)
     problem = robust.on(pilot.p)
     solved = solve_from_pool(problem, modes, min(_STARTS, modes.shape[1]))
     pool = np.column_stack([modes, spread_out(solved.theta, _POOL)])
     again = solve_from_pool(problem, pool, _STARTS)
     matters = (solved.value - again.value).max() > _MATTERS
-    return pool, _STARTS if matters else 1
+    shift = _shift(again.theta, modes[:, 0]) if biased else still
+    return pool, _STARTS if matters else 1, shift
+
+
+def _shift(pilot: Array, estimate: Array) -> Array:
+    """What brings the centre of the draws (d, B) to the estimate (d,) for the unweighted data.
+
+    Random weights make the groups effectively half as large, and small groups push coefficients
+    outwards: draws are off by about twice the bias of the estimate. Moving them back brings the
+    coverage of their intervals to its nominal value (benchmarks/results/coverage_continuous.md).
+    Draws in another basin do not count for the centre.
+    """
+    middle = np.median(pilot, axis=1, keepdims=True)
+    spread = 1.4826 * np.median(np.abs(pilot - middle), axis=1, keepdims=True)
+    near = np.all(np.abs(pilot - middle) <= 5 * np.maximum(spread, 1e-12), axis=0)
+    centre: Array = pilot[:, near].mean(1)
+    return estimate - centre
 
 
 def _searched_exactly(objective: Objective) -> bool:
@@ -234,7 +263,7 @@ def _solve(plan: Plan, robust: Objective, twin: Objective, p: Array) -> Solved:
         start = np.repeat(plan.pool[:, :1], draws.size, axis=1)
         found = found.improved_by(newton(problem.take(draws), start), draws)
         away = robust.runs_away(problem, found.theta)
-    return _solved(_Found(robust, problem, found, away), ordinary)
+    return _solved(_Found(robust, problem, found, away), ordinary, plan.shift)
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,11 +275,12 @@ class _Found:
     solution: Solution
     away: BoolArray
 
-    def record(self) -> tuple[Solution, Array]:
-        """The solution in the user's coordinates, optima at infinity marked, and its distance."""
+    def record(self, shift: Array | None = None) -> tuple[Solution, Array]:
+        """The solution, moved, in the user's coordinates, and its distance before the move."""
         solution = self.solution
         status = np.where(self.away, int(Status.SEPARATED), solution.status)
-        theta = self.objective.layout.bound.to_user(solution.theta)
+        moved = solution.theta if shift is None else solution.theta + shift[:, None]
+        theta = self.objective.layout.bound.to_user(moved)
         distance = self.problem.distance(solution.theta)
         return replace(solution, theta=theta, status=status), distance
 
@@ -259,5 +289,5 @@ def _found(objective: Objective, problem: GroupProblem | RowProblem, solution: S
     return _Found(objective, problem, solution, objective.runs_away(problem, solution.theta))
 
 
-def _solved(found: _Found, ordinary: _Found) -> Solved:
-    return Solved(*found.record(), *ordinary.record())
+def _solved(found: _Found, ordinary: _Found, shift: Array | None = None) -> Solved:
+    return Solved(*found.record(shift), *ordinary.record())

@@ -29,6 +29,10 @@ class Posterior:
         Divergence reached by each draw, penalties excluded.
     status, kld_status : (B,)
         Codes of `Status`, one for each draw.
+    shift : (d,)
+        What was added to every draw. Not 0 where rows are compared in small groups: random weights
+        push the draws outwards there, and the shift brings their centre back to the minimiser. The
+        minimisers themselves are ``draws - shift``; `distance` and `status` are theirs.
     groups : GroupReport
         Which rows were compared together, and what that does to the answer.
     """
@@ -52,6 +56,7 @@ class Posterior:
     kld_status: IntArray
     ridge: float
     seed: int
+    shift: Array
     groups: GroupReport
 
     @property
