@@ -107,7 +107,7 @@ def million():
     cells = Cells.from_rows(x, y)
     del x, y
     start = time.perf_counter()
-    fit = tb.posterior_bootstrap(Model(Bernoulli()), cells, n_draws=100, memory_budget=3 << 29)
+    fit = tb.posterior_bootstrap(Model(Bernoulli()), cells, n_draws=100)
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     error = float(np.sqrt(np.mean((fit.estimate - beta) ** 2)))

@@ -33,6 +33,7 @@ _MATTERS = 1e-4
 _UNBIASED = 300
 """Rows per group from which the bias of small groups, 0.6 / rows, is not worth correcting."""
 _POOL = 32
+_POOL_OF_GROUPS = 5
 _ELEMENTAL = 64
 _SAMPLE = 20_000
 _FROM_SAMPLE = 2
@@ -198,7 +199,9 @@ def _pool(robust: Objective, modes: Array, seed: int, size: int) -> tuple[Array,
     pilot = reweight(cells, Stream.generator(seed, Stream.PILOT), n_draws)
     problem = robust.on(pilot.p)
     solved = solve_from_pool(problem, modes, min(_STARTS, modes.shape[1]))
-    pool = np.column_stack([modes, spread_out(solved.theta, _POOL)])
+    # Scoring a candidate costs a pass over the pairs: few are worth it where there are many.
+    most = _POOL_OF_GROUPS if partition.pools_rows else _POOL
+    pool = np.column_stack([modes, spread_out(solved.theta, most)])
     again = solve_from_pool(problem, pool, _STARTS)
     matters = (solved.value - again.value).max() > _MATTERS
     shift = _shift(again.theta, modes[:, 0]) if biased else still
