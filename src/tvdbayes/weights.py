@@ -25,8 +25,8 @@ _BLOCK_ELEMENTS = 1 << 19
 
 
 _FEW = 16
-_MOST_ELEMENTS = 5 << 20
-"""Blocks of few draws may leave the cache, for the sake of matrix products, up to 40 MiB."""
+_MOST_ELEMENTS = 9 << 20
+"""Blocks of few draws may leave the cache, for the sake of matrix products, up to 72 MiB."""
 
 _SAMPLE = 256
 _MOST_ATOMS = 1_000_000

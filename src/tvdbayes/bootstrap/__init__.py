@@ -49,7 +49,7 @@ def posterior_bootstrap(
     prior: Prior | None = None,
     ridge: float | Literal["auto"] = "auto",
     n_jobs: int = 1,
-    memory_budget: int = 1 << 30,
+    memory_budget: int = 2 << 30,
     progress: Callable[[int, int], None] | None = None,
 ) -> Posterior:
     """Draw from the posterior of the model closest to the data.

@@ -199,13 +199,16 @@ def _pool(robust: Objective, modes: Array, seed: int, size: int) -> tuple[Array,
     pilot = reweight(cells, Stream.generator(seed, Stream.PILOT), n_draws)
     problem = robust.on(pilot.p)
     solved = solve_from_pool(problem, modes, min(_STARTS, modes.shape[1]))
-    # Scoring a candidate costs a pass over the pairs: few are worth it where there are many.
+    # Scoring a candidate costs a pass over the pairs: few are worth it where these are many, and
+    # none where one start is enough.
     most = _POOL_OF_GROUPS if partition.pools_rows else _POOL
     pool = np.column_stack([modes, spread_out(solved.theta, most)])
     again = solve_from_pool(problem, pool, _STARTS)
     matters = (solved.value - again.value).max() > _MATTERS
     shift = _shift(again.theta, modes[:, 0]) if biased else still
-    return pool, _STARTS if matters else 1, shift
+    if matters:
+        return pool, _STARTS, shift
+    return modes if partition.pools_rows else pool, 1, shift
 
 
 def _shift(pilot: Array, estimate: Array) -> Array:
