@@ -169,7 +169,12 @@ def reweight(
     cells: Cells, rng: np.random.Generator, n_draws: int, prior: Prior | None = None
 ) -> Reweighted:
     """Draw a block of random tables; a `prior` here adds fresh atoms to every draw."""
-    mass = _log_gammas(rng, np.broadcast_to(cells.counts, (n_draws, cells.n_cells)))
+    shape = np.broadcast_to(cells.counts, (n_draws, cells.n_cells))
+    if prior is None and cells.counts.min() >= 1:
+        mass = rng.standard_gamma(shape)
+        mass /= mass.sum(1, keepdims=True)
+        return Reweighted(cells, np.ascontiguousarray(mass.T))
+    mass = _log_gammas(rng, shape)
     if prior is None:
         return Reweighted(cells, _normalise(mass))
     base = prior.base_measure

@@ -149,7 +149,7 @@ class PooledUnits(AbstractUnits):
     folded: bool
 
     # Only a few of the many units end on their kinks: their smoothing adds less than 1e-6.
-    accuracy: ClassVar[Accuracy] = Accuracy(tau=1e-4, decrement=1e-8)
+    accuracy: ClassVar[Accuracy] = Accuracy(tau=1e-4, decrement=1e-8, begin=0.03)
 
     @property
     def n_elements(self) -> int:  # type: ignore[override]

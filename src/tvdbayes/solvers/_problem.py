@@ -15,10 +15,13 @@ __all__ = ["Accuracy", "Expansion", "KinkedProblem", "Point", "Problem"]
 
 @dataclass(frozen=True)
 class Accuracy:
-    """When a draw is solved: the last smoothing, and the Newton decrement that ends it there."""
+    """How a draw is solved: the last smoothing, the Newton decrement that ends the search there,
+    and the smoothing to begin with.
+    """
 
     tau: float
     decrement: float
+    begin: float = 0.1
 
 
 class Expansion(Protocol):

@@ -27,11 +27,11 @@ def newton(
     problem: Problem,
     start: Array,
     *,
-    tau: float = 0.1,
+    tau: float | None = None,
     accuracy: Accuracy | None = None,
     max_iter: int = 150,
 ) -> Solution:
-    """Minimise from start (d, B), with kinks smoothed from `tau` down to the accuracy."""
+    """Minimise from start (d, B), with kinks smoothed, from `tau` if given, to the accuracy."""
     n_draws = start.shape[1]
     goal = accuracy or problem.accuracy
     kinked = problem.kinked
@@ -42,7 +42,8 @@ def newton(
     # State of the draws still in the batch, in its order.
     draws, batch, open_ = np.arange(n_draws), problem, np.ones(n_draws, bool)
     trial, step = start.copy(), np.zeros_like(start)
-    widths = np.full(n_draws, tau if kinked else 0.0)
+    begin = goal.begin if tau is None else tau
+    widths = np.full(n_draws, begin if kinked else 0.0)
     length, merit, promise = np.zeros(n_draws), np.full(n_draws, np.inf), np.zeros(n_draws)
     pull: Array | None = None
     for _ in range(max_iter):
