@@ -203,7 +203,7 @@ def _pool(robust: Objective, modes: Array, seed: int, size: int) -> tuple[Array,
     # none where one start is enough.
     most = _POOL_OF_GROUPS if partition.pools_rows else _POOL
     pool = np.column_stack([modes, spread_out(solved.theta, most)])
-    again = solve_from_pool(problem, pool, _STARTS)
+    again = solve_from_pool(problem, pool, _STARTS, solved)
     matters = (solved.value - again.value).max() > _MATTERS
     shift = _shift(again.theta, modes[:, 0]) if biased else still
     if matters:

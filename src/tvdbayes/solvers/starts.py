@@ -41,10 +41,15 @@ def _distinct(found: Solution) -> Solution:
     return found.take(np.array(kept))
 
 
-def solve_from_pool(problem: Problem, pool: Array, n_starts: int) -> Solution:
-    """Solve every draw from the best few, mutually distant, candidates of a pool (d, K)."""
+def solve_from_pool(
+    problem: Problem, pool: Array, n_starts: int, solved: Solution | None = None
+) -> Solution:
+    """Solve every draw from the best few, mutually distant, candidates of a pool (d, K).
+
+    What is `solved` already, from the best candidate, is not solved again.
+    """
     first, *others = _choose(problem.score(pool), pool, n_starts)
-    solution = newton(problem, pool[:, first])
+    solution = solved or newton(problem, pool[:, first])
     if others:
         draws = np.tile(np.arange(problem.n_draws), len(others))
         found = newton(problem.take(draws), pool[:, np.concatenate(others)])
