@@ -216,7 +216,7 @@ def _shift(pilot: Array, estimate: Array) -> Array:
 
     Random weights make the groups effectively half as large, and small groups push coefficients
     outwards: draws are off by about twice the bias of the estimate. Moving them back brings the
-    coverage of their intervals to its nominal value (benchmarks/results/coverage_continuous.md).
+    coverage of their intervals nearer to nominal (benchmarks/results/coverage_continuous.md).
     Draws in another basin do not count for the centre.
     """
     middle = np.median(pilot, axis=1, keepdims=True)
