@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral, Real
-from typing import Literal
+from typing import Literal, TypeGuard
 
 import numpy as np
 
@@ -63,7 +63,7 @@ def posterior_bootstrap(
     divergence : AbstractDivergence, optional
         What "closest" means; the total variation distance unless given.
     partition : AbstractPartition, optional
-        Which rows are compared together; those with equal x unless given.
+        Which rows are compared together; `Auto` unless given.
     n_draws : int
         Number of posterior draws; 0 gives the point fit alone.
     seed : int
@@ -72,8 +72,9 @@ def posterior_bootstrap(
     prior : Prior, optional
         Dirichlet-process prior; none is the limit of a weightless one.
     ridge : float or "auto"
-        Penalty on squared standardised slopes, beside a TVD in [0, 1]. "auto" is 0 unless an
-        optimum at infinity is met, then `AUTO_RIDGE`, with a warning.
+        Penalty on squared standardised slopes, beside a TVD in [0, 1]; never on the ordinary twin.
+        "auto" is 0 where x repeats, unless an optimum at infinity is met, then `AUTO_RIDGE` with a
+        warning; where rows of different x are grouped it is `AUTO_RIDGE` throughout.
     n_jobs : int
         Processes to use; -1 is one for each core.
     memory_budget : int
@@ -134,22 +135,29 @@ def posterior_bootstrap(
 def _check_settings(
     n_draws: object, seed: object, ridge: object, n_jobs: object, memory_budget: object
 ) -> None:
-    def whole(value: object) -> bool:
-        return isinstance(value, Integral) and not isinstance(value, bool)
-
-    if not (whole(n_draws) and 0 <= n_draws <= _MOST_DRAWS):  # type: ignore[operator]
+    if not (_whole(n_draws) and 0 <= n_draws <= _MOST_DRAWS):
         raise SettingsError(
             f"n_draws must be a whole number from 0 to {_MOST_DRAWS:,}; got {n_draws!r}."
         )
-    if not (whole(seed) and seed >= 0):  # type: ignore[operator]
+    if not (_whole(seed) and seed >= 0):
         raise SettingsError(f"seed must be a whole number of at least 0; got {seed!r}.")
-    number = isinstance(ridge, Real) and not isinstance(ridge, bool)
-    if not ((isinstance(ridge, str) and ridge == "auto") or (number and 0 <= ridge < np.inf)):  # type: ignore[operator]
+    named = isinstance(ridge, str) and ridge == "auto"
+    if not (named or (_number(ridge) and 0 <= ridge < np.inf)):
         raise SettingsError(f'ridge must be "auto" or a number of at least 0; got {ridge!r}.')
-    if not (whole(n_jobs) and (n_jobs == -1 or n_jobs >= 1)):  # type: ignore[operator]
+    if not (_whole(n_jobs) and (n_jobs == -1 or n_jobs >= 1)):
         raise SettingsError(f"n_jobs must be at least 1, or -1 for all cores; got {n_jobs!r}.")
-    if not (isinstance(memory_budget, int | float) and memory_budget > 0):
+    if not (_number(memory_budget) and memory_budget > 0):
         raise SettingsError(f"memory_budget must be a number of bytes; got {memory_budget!r}.")
+
+
+def _whole(value: object) -> TypeGuard[int]:
+    """Whether this is a whole number; True and False are not."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _number(value: object) -> TypeGuard[float]:
+    """Whether this is a number; True and False are not."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _affordable(n_jobs: int, elements: int, budget: int) -> int:

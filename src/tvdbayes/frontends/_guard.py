@@ -198,7 +198,8 @@ def _check_arithmetic(expression: str, node: ast.BinOp) -> None:
         power = node.right
         if isinstance(power, ast.UnaryOp):
             power = power.operand
-        small = isinstance(power, ast.Constant) and abs(float(power.value)) <= _LARGEST_POWER  # type: ignore[arg-type]
+        number = power.value if isinstance(power, ast.Constant) else None
+        small = isinstance(number, int | float) and abs(number) <= _LARGEST_POWER
         if not small or isinstance(node.left, ast.Constant):
             raise FormulaError(
                 f"A power in {expression!r} must raise a column to a number of at most "

@@ -37,10 +37,13 @@ class AbstractUnits(ABC):
     """The map between cells, pairs (an atom and an outcome) and units (a group and an outcome)."""
 
     pairs: Pairs
-    n_elements: int
-    """Array elements that a draw needs."""
     accuracy: ClassVar[Accuracy]
     """How fine the smoothing of the kinks must end, and when a step is no longer worth taking."""
+
+    @property
+    @abstractmethod
+    def n_elements(self) -> int:
+        """Array elements that a draw needs."""
 
     @abstractmethod
     def data_mass(self, p: Array) -> Array:
@@ -97,7 +100,7 @@ class SingleUnits(AbstractUnits):
     accuracy: ClassVar[Accuracy] = Accuracy(tau=1e-9, decrement=1e-13)
 
     @property
-    def n_elements(self) -> int:  # type: ignore[override]
+    def n_elements(self) -> int:
         return len(self.pairs.y)
 
     def data_mass(self, p: Array) -> Array:
@@ -152,7 +155,7 @@ class PooledUnits(AbstractUnits):
     accuracy: ClassVar[Accuracy] = Accuracy(tau=1e-4, decrement=1e-8, begin=0.03)
 
     @property
-    def n_elements(self) -> int:  # type: ignore[override]
+    def n_elements(self) -> int:
         return len(self.pairs.y) + self.to_units.shape[1] * (1 + self.pairs.bound.n_params)
 
     @cached_property
