@@ -10,6 +10,7 @@ import tvdbayes as tb
 from benchmarks._designs import logit, poisson
 from benchmarks._report import Table
 from tvdbayes import TVD, Bernoulli, Cells, Model, Poisson
+from tvdbayes.bootstrap import _outcome_bins
 from tvdbayes.bootstrap._plan import prepare
 from tvdbayes.execution import single_threaded
 from tvdbayes.objective import Layout
@@ -22,7 +23,9 @@ def by_bfgs(problem, draw, start):
     """One draw by BFGS with analytic gradients, smoothing .1, .01, .001, .0001 in turn."""
     units, bound = problem.layout.units, problem.layout.bound
     pairs, z = units.pairs, bound.designs[0]
-    spread, gather = units.to_units.T.tocsr(), units.to_units
+    # Pairs to units in one matrix: a pair counts for all units of its slot.
+    gather = units.to_units.tocsr()[units.slot_of_pair.index]
+    spread = gather.T.tocsr()
     mass = problem.atom_mass[:, draw]
     data = problem.data_mass[:, draw]
     whole = data if problem.whole is None else problem.whole[:, draw]
@@ -60,7 +63,8 @@ def compare(name, x, y, family, n_bfgs=6, n_blocks=4):
     d = x.shape[1]
     with single_threaded():
         groups = Auto().learn(cells, d, 0)
-        layout = Layout(Model(family), cells, groups, cells, family.binary)
+        bins = _outcome_bins("auto", cells, groups) if family.counts else None
+        layout = Layout(Model(family), cells, groups, cells, family.binary, bins)
         size = block_size(layout.units.n_elements + d * d)
         plan, _ = prepare(layout, TVD(), ridge="auto", cells=cells, prior=None, seed=0, size=size)
         problem = plan.robust.on(reweight(cells, Stream.generator(0, Stream.DRAWS), size).p)

@@ -29,6 +29,7 @@ _HOME = {
     "Probit": "families",
     "Cloglog": "families",
     "Auto": "partitions",
+    "Bins": "partitions",
     "Distinct": "partitions",
     "KMeansGroups": "partitions",
     "Cluster": "partitions",

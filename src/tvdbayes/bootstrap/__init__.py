@@ -4,7 +4,7 @@ Reweight the table at random; find the closest model; repeat.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral, Real
 from typing import Literal, TypeGuard
@@ -25,7 +25,15 @@ from tvdbayes.divergences import TVD, AbstractDivergence
 from tvdbayes.execution import executor_for, single_threaded
 from tvdbayes.model import Model
 from tvdbayes.objective import Layout
-from tvdbayes.partitions import ENOUGH_ROWS, AbstractPartition, Auto, report_groups
+from tvdbayes.partitions import (
+    ENOUGH_ROWS,
+    AbstractPartition,
+    Auto,
+    Bins,
+    learn_bins,
+    median_cell,
+    report_groups,
+)
 from tvdbayes.posterior import Posterior
 from tvdbayes.solvers import Status
 from tvdbayes.weights import Prior, Stream, block_size
@@ -48,6 +56,7 @@ def posterior_bootstrap(
     seed: int = 0,
     prior: Prior | None = None,
     ridge: float | Literal["auto"] = "auto",
+    bins: Sequence[float] | Literal["auto", "none"] = "auto",
     n_jobs: int = 1,
     memory_budget: int = 2 << 30,
     progress: Callable[[int, int], None] | None = None,
@@ -75,6 +84,9 @@ def posterior_bootstrap(
         Penalty on squared standardised slopes, beside a TVD in [0, 1]; never on the ordinary twin.
         "auto" is 0 where x repeats, unless an optimum at infinity is met, then `AUTO_RIDGE` with a
         warning; where rows of different x are grouped it is `AUTO_RIDGE` throughout.
+    bins : "auto", "none" or numbers
+        Counts that are compared together, by the first count of each bin. "auto" joins neighbours
+        where they are spread so thin that single counts would say nothing, see `Posterior.bins`.
     n_jobs : int
         Processes to use; -1 is one for each core.
     memory_budget : int
@@ -108,7 +120,10 @@ def posterior_bootstrap(
     with single_threaded():
         groups = partition.learn(table, d, seed)
         fold = divergence.folds and model.family.binary
-        layout = Layout(model, table, groups, cells, fold)
+        compared = None
+        if divergence.on_groups and model.family.counts:
+            compared = _outcome_bins(bins, table, groups)
+        layout = Layout(model, table, groups, cells, fold, compared)
         per_draw = layout.units.n_elements if divergence.on_groups else table.n_cells
         size = block_size(per_draw + d * d, drawn.n_atoms if drawn else 0)
         most = size * (per_draw + d * d + (size * drawn.n_atoms if drawn else 0))
@@ -121,6 +136,7 @@ def posterior_bootstrap(
             prior=drawn,
             seed=seed,
             size=size,
+            pilot=n_draws > 0,
         )
     blocks = []
     for block in executor.map(partial(solve_block, plan), -(-n_draws // size)):
@@ -130,6 +146,21 @@ def posterior_bootstrap(
     posterior = _assemble(plan, cells, unweighted, blocks, n_draws)
     _warn(plan, posterior)
     return posterior
+
+
+def _outcome_bins(
+    wanted: Sequence[float] | str, cells: Cells, partition: AbstractPartition
+) -> Bins | None:
+    if isinstance(wanted, str):
+        if wanted not in ("auto", "none"):
+            raise SettingsError(
+                f'bins must be "auto", "none" or the first count of each bin; got {wanted!r}.'
+            )
+        grouping = partition.group(cells)
+        if wanted == "none" or median_cell(cells, grouping) >= partition.thin:
+            return None
+        return learn_bins(cells, grouping, report_groups(cells, partition).median_size)
+    return Bins.starting_at(wanted, float(cells.y.max()))
 
 
 def _check_settings(
@@ -207,6 +238,7 @@ def _assemble(
         seed=plan.seed,
         shift=layout.bound.to_user(plan.shift[:, None])[:, 0],
         groups=report_groups(layout.cells, layout.partition),
+        bins=layout.bins,
     )
 
 

@@ -97,8 +97,12 @@ def prepare(
     prior: Prior | None,
     seed: int,
     size: int,
+    pilot: bool = True,
 ) -> tuple[Plan, Solved]:
-    """Solve the unweighted table from many starts, and collect the starts of the draws."""
+    """Solve the unweighted table from many starts, and collect the starts of the draws.
+
+    Without a `pilot` no draw may follow.
+    """
     p = layout.cells.p[:, None]
     guess = least_squares(layout)
     ordinary = newton(Objective(layout, KLD()).on(p), guess[:, None])
@@ -121,7 +125,7 @@ def prepare(
         robust,
         twin,
         ordinary.theta[:, 0],
-        *_pool(robust, modes.theta, seed, size),
+        *(_pool(robust, modes.theta, seed, size) if pilot else (modes.theta, 1, 0 * starts[:, 0])),
         cells,
         prior,
         seed,
@@ -231,7 +235,7 @@ def _searched_exactly(objective: Objective) -> bool:
     return (
         objective.layout.bound.n_params == 1
         and objective.divergence.kinked
-        and not objective.layout.partition.pools_rows
+        and objective.layout.units.exact
     )
 
 

@@ -37,6 +37,10 @@ class AbstractFamily(ABC):
     binary: ClassVar[bool] = False
     """Whether there are just the outcomes 0 and 1."""
 
+    counts: ClassVar[bool] = False
+    """Whether outcomes are numbers of which neighbours may be binned; the formula of the pmf must
+    then make sense between whole numbers too."""
+
     @abstractmethod
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         """Logarithm of the probability of y, with first and second derivatives in eta."""

@@ -89,6 +89,7 @@ class Binomial(AbstractFamily):
     name: ClassVar[str] = "binomial"
     needs: ClassVar[str] = "whole outcomes between 0 and their trials (at least 1)"
     needs_trials: ClassVar[bool] = True
+    counts: ClassVar[bool] = True
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         failures = trials - y

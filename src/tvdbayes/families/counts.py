@@ -31,6 +31,7 @@ class Poisson(AbstractFamily):
 
     name: ClassVar[str] = "poisson"
     needs: ClassVar[str] = "whole outcomes of at least 0"
+    counts: ClassVar[bool] = True
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         rate = self.mean(eta, trials)

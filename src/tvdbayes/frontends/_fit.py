@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from formulaic import ModelSpec
 
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.partitions import GroupReport
+from tvdbayes.partitions import Bins, GroupReport
 from tvdbayes.posterior import Posterior, Summary
 
 __all__ = ["Fit"]
@@ -66,6 +66,11 @@ class Fit:
     def groups(self) -> GroupReport:
         """Which rows were compared together, and what that does to the answer."""
         return self.posterior.groups
+
+    @property
+    def bins(self) -> Bins | None:
+        """Which counts were compared together, if any."""
+        return self.posterior.bins
 
     @property
     def seed(self) -> int:

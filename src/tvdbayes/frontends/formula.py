@@ -1,6 +1,7 @@
 """The main door: a formula and a data frame in, a fit out."""
 
 import warnings
+from collections.abc import Sequence
 from numbers import Real
 from typing import Literal, TypeVar
 
@@ -78,6 +79,7 @@ def fit(
     base_measure: Cells | BaseMeasure | None = None,
     n_atoms: int = 100,
     ridge: float | Literal["auto"] = "auto",
+    bins: Sequence[float] | Literal["auto", "none"] = "auto",
     n_jobs: int = 1,
     progress: bool | None = None,
 ) -> Fit:
@@ -109,6 +111,8 @@ def fit(
         Dirichlet-process prior, see `Prior`; alpha = 0 is none.
     ridge : float or "auto"
         Penalty on squared standardised slopes.
+    bins : "auto", "none" or numbers
+        Counts that are compared together, by the first of each bin; "auto" where they are thin.
     n_jobs : int
         Processes to use.
     progress : bool, optional
@@ -158,6 +162,7 @@ def fit(
             seed=seed,
             prior=prior,
             ridge=ridge,
+            bins=bins,
             n_jobs=n_jobs,
             progress=report,
         )

@@ -1,6 +1,7 @@
 """theta -> divergence, for all draws of a block: where cells, groups, model and divergence meet."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -51,10 +52,17 @@ class Objective:
         penalty = Penalty.make(self.ridge, bound.penalised, reference)
         return self.divergence.build(
             group=lambda divergence: GroupProblem.make(
-                self.layout, divergence, penalty, p, self.reference
+                self.layout, divergence, penalty, p, self._anchor
             ),
             row=lambda divergence: RowProblem(self.layout, divergence, penalty, p),
         )
+
+    @cached_property
+    def _anchor(self) -> Array | None:
+        if self.reference is None:
+            return None
+        units = self.layout.units
+        return units.anchor(self.reference[:, None], units.atom_mass(self.layout.cells.p[:, None]))
 
     def rebind(self, cells: Cells) -> "Objective":
         """The same objective on another table."""

@@ -25,8 +25,8 @@ class GroupProblem:
         Mass of each pair's atom: what its pmf is multiplied with.
     whole : (U, B) or None
         Mass of each unit's group, where one of two outcomes stands for both.
-    anchor : last axis B, or None
-        What the units reuse at every point of a draw.
+    anchor : array or None
+        What the units reuse at every point of every draw.
     """
 
     layout: Layout
@@ -44,14 +44,11 @@ class GroupProblem:
         divergence: AbstractGroupDivergence,
         penalty: Penalty,
         p: Array,
-        near: Array | None,
+        anchor: Array | None,
     ) -> "GroupProblem":
-        """The problems of the cell masses p (m, B), whose solutions lie near a given (d,)."""
+        """The problems of the cell masses p (m, B)."""
         units = layout.units
         data_mass, atom_mass = np.maximum(units.data_mass(p), TINY), units.atom_mass(p)
-        anchor = None
-        if near is not None:
-            anchor = units.anchor(np.repeat(near[:, None], p.shape[1], axis=1), atom_mass)
         return cls(layout, divergence, penalty, data_mass, atom_mass, units.whole(p), anchor)
 
     @property
@@ -82,7 +79,7 @@ class GroupProblem:
             self.data_mass.take(index, axis=1),
             self.atom_mass.take(index, axis=1),
             None if self.whole is None else self.whole.take(index, axis=1),
-            None if self.anchor is None else self.anchor.take(index, axis=2),
+            self.anchor,
         )
 
     def compare(self, model_mass: Array) -> AbstractComparison:

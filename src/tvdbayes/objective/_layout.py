@@ -10,7 +10,7 @@ from tvdbayes.families import AbstractFamily
 from tvdbayes.model import Model
 from tvdbayes.objective._pairs import Pairs
 from tvdbayes.objective._units import AbstractUnits, make_units
-from tvdbayes.partitions import AbstractPartition
+from tvdbayes.partitions import AbstractPartition, Bins
 from tvdbayes.predictors import BoundLinear
 
 __all__ = ["Layout"]
@@ -20,7 +20,8 @@ __all__ = ["Layout"]
 class Layout:
     """A model bound to a table and its groups, in coordinates standardised on `scale_on`.
 
-    ``fold`` lets one of two outcomes stand for both, where family and divergence allow.
+    ``fold`` lets one of two outcomes stand for both, where family and divergence allow; ``bins``
+    are the outcomes that are compared together.
     """
 
     model: Model
@@ -28,6 +29,7 @@ class Layout:
     partition: AbstractPartition
     scale_on: Cells
     fold: bool = False
+    bins: Bins | None = None
 
     @cached_property
     def bound(self) -> BoundLinear:
@@ -51,7 +53,9 @@ class Layout:
     def units(self) -> AbstractUnits:
         """Where data and model are compared."""
         grouping = self.partition.group(self.cells)
-        return make_units(self.family, self.bound, self.cells, grouping, self.fold)
+        return make_units(
+            self.family, self.bound, self.cells, grouping, fold=self.fold, bins=self.bins
+        )
 
     @property
     def x_trials(self) -> Array:

@@ -1,9 +1,10 @@
 """Where data and model are compared: a group of covariate rows and an outcome seen in it.
 
 The mass of an x row is spread by the model over outcomes; a unit's model mass is the sum over the
-rows of its group. With one row per group (distinct x) units, pairs and cells are the same thing,
-and everything here is the identity; with larger groups, or an ensemble of R partitions, a sparse
-matrix of ones takes pairs to units and back.
+rows of its group, and over the outcomes of its bin where outcomes are binned. With one row per
+group (distinct x) units, pairs and cells are the same thing, and everything here is the identity.
+With larger groups, or an ensemble of R partitions, the pairs of a row and a bin are first added up
+to a *slot*; a sparse matrix of ones takes slots to units and back.
 """
 
 from abc import ABC, abstractmethod
@@ -19,7 +20,7 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.cells import Cells
 from tvdbayes.families import AbstractFamily
 from tvdbayes.objective._pairs import Pairs
-from tvdbayes.partitions import Grouping
+from tvdbayes.partitions import Bins, Grouping
 from tvdbayes.predictors import BoundLinear
 from tvdbayes.solvers import Accuracy
 
@@ -37,6 +38,8 @@ class AbstractUnits(ABC):
     """The map between cells, pairs (an atom and an outcome) and units (a group and an outcome)."""
 
     pairs: Pairs
+    exact: ClassVar[bool]
+    """Whether units are cells, so that a problem in one parameter knows where its kinks are."""
     accuracy: ClassVar[Accuracy]
     """How fine the smoothing of the kinks must end, and when a step is no longer worth taking."""
 
@@ -63,9 +66,9 @@ class AbstractUnits(ABC):
 
     @abstractmethod
     def anchor(self, theta: Array, mass: Array) -> Array | None:
-        """What `expand` can reuse at every point of a draw, taken at theta (d, B).
+        """What `expand` can reuse at every point of every draw, taken at theta (d, 1).
 
-        ``mass`` (Q, B) is the mass of each pair's atom; last axis of the result B.
+        ``mass`` (Q, 1) is the mass of each pair's atom.
         """
 
     @abstractmethod
@@ -97,6 +100,7 @@ class SingleUnits(AbstractUnits):
     pairs: Pairs
     atom_of_cell: Segments
 
+    exact: ClassVar[bool] = True
     accuracy: ClassVar[Accuracy] = Accuracy(tau=1e-9, decrement=1e-13)
 
     @property
@@ -144,44 +148,46 @@ class PooledUnits(AbstractUnits):
     """Groups of several atoms, in an ensemble of R partitions; masses are divided by R."""
 
     pairs: Pairs
+    slot_of_pair: Segments
     to_units: sparse.csr_array
-    pair_of_cell: IntArray
+    from_cells: sparse.csc_array
     atom_of_cell: Segments
     atom_of_pair: IntArray
+    node_weight: Array
     n_partitions: int
     folded: bool
 
+    exact: ClassVar[bool] = False
     # Only a few of the many units end on their kinks: their smoothing adds less than 1e-6.
-    accuracy: ClassVar[Accuracy] = Accuracy(tau=1e-4, decrement=1e-8, begin=0.03)
+    accuracy: ClassVar[Accuracy] = Accuracy(tau=1e-4, decrement=1e-7, begin=0.02)
 
     @property
     def n_elements(self) -> int:
         return len(self.pairs.y) + self.to_units.shape[1] * (1 + self.pairs.bound.n_params)
 
     @cached_property
-    def _from_pairs(self) -> sparse.csc_array:
-        # A transposed view: its product streams over pairs and adds into units.
+    def _from_slots(self) -> sparse.csc_array:
+        # A transposed view: its product streams over slots and adds into units.
         return self.to_units.T
 
     def data_mass(self, p: Array) -> Array:
-        seen = np.zeros((self.atom_of_pair.size, p.shape[1]))
-        here = self.pair_of_cell >= 0
-        seen[self.pair_of_cell[here]] = p[here]
-        return self.total(seen) / self.n_partitions
+        summed: Array = self.from_cells @ p
+        return summed / self.n_partitions
 
     def whole(self, p: Array) -> Array | None:
         return self.total(self.atom_mass(p)) if self.folded else None
 
     def atom_mass(self, p: Array) -> Array:
-        return self.atom_of_cell.total(p).take(self.atom_of_pair, axis=0) / self.n_partitions
+        share = self.node_weight / self.n_partitions
+        return self.atom_of_cell.total(p).take(self.atom_of_pair, axis=0) * share
 
     def total(self, values: Array) -> Array:
-        summed: Array = self._from_pairs @ values
+        summed: Array = self._from_slots @ self.slot_of_pair.total(values)
         return summed
 
     def anchor(self, theta: Array, mass: Array) -> Array | None:
-        # The Jacobian as a share of the mass hardly changes with theta. Taking it once for each
-        # draw saves d sums over all pairs in every step.
+        # The Jacobian as a share of the mass hardly changes with theta, nor with the weights of
+        # the draws: taking it once saves d sums over all pairs in every step.
         pmf, first = self.pairs.slopes(theta)
         total = np.maximum(self.total(mass * pmf), 1e-300)
         return self.jacobian(mass * first) / total
@@ -195,7 +201,7 @@ class PooledUnits(AbstractUnits):
         bend: Array,
     ) -> tuple[Array, Array, Array]:
         atom_mass, first, second = jet
-        pull = atom_mass * (self.to_units @ slope)
+        pull = atom_mass * self.slot_of_pair.spread(self.to_units @ slope)
         if anchor is None:
             assert second is not None
             jacobian = self.jacobian(atom_mass * first)
@@ -220,35 +226,67 @@ class PooledUnits(AbstractUnits):
 
 
 def make_units(
-    family: AbstractFamily, bound: BoundLinear, cells: Cells, grouping: Grouping, fold: bool
+    family: AbstractFamily,
+    bound: BoundLinear,
+    cells: Cells,
+    grouping: Grouping,
+    *,
+    fold: bool,
+    bins: Bins | None,
 ) -> AbstractUnits:
     """The units of a table under a partition; `fold` lets one of two outcomes stand for both."""
-    atom_of_cell = Segments(grouping.atom_of_cell, grouping.x_of_atom.size)
     n_atoms = grouping.x_of_atom.size
-    if grouping.groups.shape[0] == 1 and np.array_equal(grouping.groups[0], np.arange(n_atoms)):
+    atom_of_cell = Segments(grouping.atom_of_cell, n_atoms)
+    alone = len(grouping.groups) == 1 and np.array_equal(grouping.groups[0], np.arange(n_atoms))
+    if alone and bins is None:
         x_of_pair = Segments(cells.x_index, cells.n_x)
         trials = cells.trials[cells.x_index, None]
         return SingleUnits(Pairs(family, bound, x_of_pair, cells.y[:, None], trials), atom_of_cell)
     groups = _numbered(grouping.groups)
     if fold:
-        atom_of_pair, y_of_pair = np.arange(n_atoms), np.ones(n_atoms)
-        to_units = _ones(np.tile(atom_of_pair, len(groups)), groups.ravel())
-        pair_of_cell = np.where(cells.y > 0, grouping.atom_of_cell, -1)
+        atom, y, weight = np.arange(n_atoms), np.ones(n_atoms), np.ones(n_atoms)
+        slot_of_pair = atom
+        to_units = _ones(np.tile(atom, len(groups)), groups.ravel())
+        seen = sparse.diags_array((cells.y > 0).astype(float))
+        from_cells = (seen @ to_units[grouping.atom_of_cell]).T
     else:
-        outcomes, y = np.unique(cells.y, return_inverse=True)
-        pair_key, to_units = _incidence(groups, grouping.atom_of_cell, y, outcomes.size)
-        atom_of_pair, number = np.divmod(pair_key, outcomes.size)
-        y_of_pair = outcomes[number]
-        pair_of_cell = np.searchsorted(pair_key, grouping.atom_of_cell * outcomes.size + y)
-    x_index = grouping.x_of_atom[atom_of_pair]
-    pairs = Pairs(
-        family,
-        bound,
-        Segments(x_index, cells.n_x),
-        y_of_pair[:, None],
-        cells.trials[x_index, None],
+        outcomes = np.unique(cells.y)
+        bins = Bins(outcomes, outcomes) if bins is None else bins.covering(outcomes)
+        number = bins.number(cells.y)
+        slot_key, to_units = _incidence(groups, grouping.atom_of_cell, number, bins.n_bins)
+        slot_of_cell = np.searchsorted(slot_key, grouping.atom_of_cell * bins.n_bins + number)
+        from_cells = to_units[slot_of_cell].T
+        slot_atom, slot_bin = np.divmod(slot_key, bins.n_bins)
+        slot_of_pair, node = _expand(slot_bin, *bins.nodes())
+        atom, (y, weight) = slot_atom[slot_of_pair], node
+    x_index = grouping.x_of_atom[atom]
+    # A neighbour's outcome may be impossible here (more successes than trials): it gets no mass,
+    # and an outcome that has one to be evaluated at.
+    possible = family.possible(np.ceil(y), cells.trials[x_index])
+    y = np.where(possible, y, cells.y[np.searchsorted(cells.x_index, x_index)])
+    return PooledUnits(
+        Pairs(family, bound, Segments(x_index, cells.n_x), y[:, None], cells.trials[x_index, None]),
+        Segments(slot_of_pair, to_units.shape[0]),
+        to_units,
+        from_cells,
+        atom_of_cell,
+        atom,
+        np.where(possible, weight, 0.0)[:, None],
+        len(groups),
+        fold,
     )
-    return PooledUnits(pairs, to_units, pair_of_cell, atom_of_cell, atom_of_pair, len(groups), fold)
+
+
+def _expand(
+    slot_bin: IntArray, bin_of_node: IntArray, y: Array, weight: Array
+) -> tuple[IntArray, tuple[Array, Array]]:
+    """One pair for each node of each slot's bin: the slot of each pair, its outcome and weight."""
+    first = np.searchsorted(bin_of_node, np.arange(bin_of_node[-1] + 2))
+    count = (first[1:] - first[:-1])[slot_bin]
+    slot = np.repeat(np.arange(slot_bin.size), count)
+    within = np.arange(slot.size) - np.repeat(np.cumsum(count) - count, count)
+    node = first[slot_bin[slot]] + within
+    return slot, (y[node], weight[node])
 
 
 def _numbered(groups: IntArray) -> IntArray:
@@ -264,7 +302,7 @@ def _numbered(groups: IntArray) -> IntArray:
 def _incidence(
     groups: IntArray, atom_of_cell: IntArray, y: IntArray, n_outcomes: int
 ) -> tuple[IntArray, sparse.csr_array]:
-    """Keys (atom * outcomes + outcome) of the pairs, and the matrix that takes them to units."""
+    """Keys (atom * outcomes + outcome) of the slots, and the matrix that takes them to units."""
     group_of_cell = groups[:, atom_of_cell]
     unit_key = np.unique((group_of_cell * n_outcomes + y).ravel())
     unit_group, unit_y = np.divmod(unit_key, n_outcomes)
@@ -277,8 +315,8 @@ def _incidence(
         unit = first[labels[atom]] + within
         keys.append(atom * n_outcomes + unit_y[unit])
         units.append(unit)
-    pair_key, pair = np.unique(np.concatenate(keys), return_inverse=True)
-    return pair_key, _ones(pair, np.concatenate(units))
+    slot_key, slot = np.unique(np.concatenate(keys), return_inverse=True)
+    return slot_key, _ones(slot, np.concatenate(units))
 
 
 def _ones(rows: IntArray, columns: IntArray) -> sparse.csr_array:

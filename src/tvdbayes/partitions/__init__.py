@@ -8,6 +8,7 @@ from tvdbayes.partitions._base import (
     Singletons,
     report_groups,
 )
+from tvdbayes.partitions.bins import Bins, learn_bins, median_cell
 from tvdbayes.partitions.groups import (
     ENOUGH_ROWS,
     Auto,
@@ -21,6 +22,7 @@ __all__ = [
     "ENOUGH_ROWS",
     "AbstractPartition",
     "Auto",
+    "Bins",
     "Cluster",
     "Distinct",
     "GroupReport",
@@ -28,6 +30,8 @@ __all__ = [
     "KMeansGroups",
     "LearnedGroups",
     "Singletons",
+    "learn_bins",
+    "median_cell",
     "report_groups",
     "rows_per_group",
 ]

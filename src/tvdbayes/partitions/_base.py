@@ -52,6 +52,9 @@ class AbstractPartition(ABC):
     """Whether groups hold rows of different x. The point estimate is then the minimiser for the
     unweighted data, otherwise the posterior mean, which recovers half of the lost efficiency."""
 
+    thin: ClassVar[float]
+    """Outcomes are binned where the median row shares group and outcome with fewer rows."""
+
     def learn(self, cells: Cells, n_params: int, seed: int) -> "AbstractPartition":
         """Fix the rule on a table; what is returned is a function of x alone."""
         return self
@@ -66,6 +69,7 @@ class Distinct(AbstractPartition):
     """Rows with the same x form a group: the paper's estimator."""
 
     name: ClassVar[str] = "distinct"
+    thin: ClassVar[float] = 5.0
 
     def group(self, cells: Cells) -> Grouping:
         rows = np.arange(cells.n_x)
@@ -80,6 +84,7 @@ class Singletons(AbstractPartition):
     """
 
     name: ClassVar[str] = "singletons"
+    thin: ClassVar[float] = 0.0
 
     def group(self, cells: Cells) -> Grouping:
         atoms = np.arange(cells.n_cells)

@@ -79,6 +79,7 @@ class KMeansGroups(AbstractPartition):
     kinds: tuple[Cluster, ...] = TWO_SIZES
 
     name: ClassVar[str] = "kmeans"
+    thin: ClassVar[float] = np.inf
     pools_rows: ClassVar[bool] = True
 
     def learn(self, cells: Cells, n_params: int, seed: int) -> "LearnedGroups":
@@ -131,6 +132,7 @@ class LearnedGroups(AbstractPartition):
     common: Array
 
     name: ClassVar[str] = "kmeans"
+    thin: ClassVar[float] = np.inf
     pools_rows: ClassVar[bool] = True
 
     def group(self, cells: Cells) -> Grouping:
@@ -154,6 +156,7 @@ class Auto(AbstractPartition):
     kinds: tuple[Cluster, ...] = TWO_SIZES
 
     name: ClassVar[str] = "auto"
+    thin: ClassVar[float] = np.inf
 
     def learn(self, cells: Cells, n_params: int, seed: int) -> AbstractPartition:
         mass = cells.x_counts

@@ -8,7 +8,7 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.cells import Cells
 from tvdbayes.divergences import AbstractDivergence
 from tvdbayes.model import Model
-from tvdbayes.partitions import AbstractPartition, GroupReport
+from tvdbayes.partitions import AbstractPartition, Bins, GroupReport
 from tvdbayes.posterior.summary import Summary, summarise
 
 __all__ = ["Posterior"]
@@ -35,6 +35,8 @@ class Posterior:
         minimisers themselves are ``draws - shift``; `distance` and `status` are theirs.
     groups : GroupReport
         Which rows were compared together, and what that does to the answer.
+    bins : Bins or None
+        Which outcomes were compared together, if any.
     """
 
     model: Model
@@ -58,6 +60,7 @@ class Posterior:
     seed: int
     shift: Array
     groups: GroupReport
+    bins: Bins | None
 
     @property
     def n_draws(self) -> int:

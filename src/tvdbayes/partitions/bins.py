@@ -1,0 +1,165 @@
+"""Neighbouring outcomes that are compared together, where counts are large and spread thin.
+
+A group of rows whose outcomes are nearly all different says little: each observed outcome holds
+more mass than the model gives it, rates come out too low, and a free dispersion is driven to its
+boundary. A bin is as wide as the stretch that holds `ENOUGH_ROWS` rows in the typical group.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh_tridiagonal
+
+from tvdbayes._errors import SettingsError
+from tvdbayes._typing import Array, IntArray
+from tvdbayes.cells import Cells
+from tvdbayes.partitions._base import Grouping
+from tvdbayes.partitions.groups import ENOUGH_ROWS
+
+__all__ = ["Bins", "learn_bins", "median_cell"]
+
+_NODES = 12
+"""Outcomes that stand for a bin: all of a narrow one, Gauss nodes of a wide one."""
+_LEAST_BINS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Sorted stretches of outcomes, from `lows` to `highs` (both included).
+
+    Examples
+    --------
+    >>> from tvdbayes import Bins
+    >>> print(Bins.starting_at([0, 1, 2, 4], 9))
+    2 to 3, 4 to 9
+    """
+
+    lows: Array
+    highs: Array
+
+    @classmethod
+    def starting_at(cls, lows: Sequence[float], last: float) -> "Bins":
+        """Bins that begin at these outcomes; the last one ends at `last`."""
+        first = np.asarray(lows, float)
+        whole = first.ndim == 1 and first.size > 0 and np.array_equal(first, np.round(first))
+        if not (whole and (np.diff(first) > 0).all()):
+            raise SettingsError(
+                "bins must be the first outcomes of the bins, whole numbers that increase; "
+                f"got {lows!r}."
+            )
+        return cls(first, np.append(first[1:] - 1, max(last, first[-1])))
+
+    @property
+    def n_bins(self) -> int:
+        """Number of bins."""
+        return len(self.lows)
+
+    def covering(self, y: Array) -> "Bins":
+        """These bins, and bins of their own for outcomes that lie in none."""
+        alone = np.unique(y[self._holds(y) < 0])
+        lows, highs = np.append(self.lows, alone), np.append(self.highs, alone)
+        order = np.argsort(lows)
+        return Bins(lows[order], highs[order])
+
+    def number(self, y: Array) -> IntArray:
+        """The bin of each outcome, all of which must lie in one."""
+        return np.searchsorted(self.lows, y, side="right") - 1
+
+    def _holds(self, y: Array) -> IntArray:
+        number = self.number(y)
+        return np.where((number >= 0) & (y <= self.highs[number]), number, -1)
+
+    def nodes(self) -> tuple[IntArray, Array, Array]:
+        """The bin of each node, the nodes, and their weights.
+
+        A weighted sum over the nodes of a bin is the sum over its outcomes: exactly for narrow
+        bins, and for any polynomial of degree below twice the number of nodes for wide ones.
+        """
+        found = [_gauss(low, high) for low, high in zip(self.lows, self.highs, strict=True)]
+        bins = np.repeat(np.arange(self.n_bins), [len(y) for y, _ in found])
+        y, weights = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return bins, y, weights
+
+    def __str__(self) -> str:
+        wide = self.highs > self.lows
+        named = [
+            f"{low:g} to {high:g}"
+            for low, high in zip(self.lows[wide], self.highs[wide], strict=True)
+        ]
+        return ", ".join(named[:6]) + (", ..." if len(named) > 6 else "")
+
+
+def _gauss(low: float, high: float) -> tuple[Array, Array]:
+    """Nodes and weights of the sum over low, low + 1, ..., high."""
+    n = high - low + 1
+    if n <= _NODES:
+        return np.arange(low, high + 1), np.ones(int(n))
+    k = np.arange(1.0, _NODES)
+    off = k / 2 * np.sqrt((n * n - k * k) / (4 * k * k - 1))
+    nodes, vectors = eigh_tridiagonal(np.zeros(_NODES), off)
+    return (low + high) / 2 + nodes, n * vectors[0] ** 2
+
+
+def learn_bins(cells: Cells, grouping: Grouping, group_size: float) -> Bins | None:
+    """Bins for a table whose median group has this many rows; None where none is needed.
+
+    A bin holds `ENOUGH_ROWS` rows of a typical group, but no more than a third of it.
+    """
+    windows = _windows(cells, grouping, min(ENOUGH_ROWS, group_size / _LEAST_BINS))
+    starts, widths, mass = (np.concatenate(parts) for parts in zip(*windows, strict=True))
+    if not starts.size:
+        return None
+    outcomes = np.unique(cells.y)
+    typical_at, typical = _medians(starts, widths, mass)
+    lows, highs = [], []
+    at = 0
+    while at < outcomes.size:
+        low = outcomes[at]
+        nearest = min(int(np.searchsorted(typical_at, low)), typical_at.size - 1)
+        after = int(np.searchsorted(outcomes, low + max(1.0, typical[nearest])))
+        lows.append(low)
+        highs.append(outcomes[after - 1])
+        at = after
+    bins = Bins(np.array(lows), np.array(highs))
+    return bins if (bins.highs > bins.lows).any() else None
+
+
+def median_cell(cells: Cells, grouping: Grouping) -> float:
+    """Rows that share group and outcome with the median row, in the first partition."""
+    group = grouping.groups[0][grouping.atom_of_cell]
+    _, cell = np.unique(np.stack([group, cells.y], axis=1), axis=0, return_inverse=True)
+    size = np.bincount(cell.ravel(), cells.counts)[cell.ravel()]
+    order = np.argsort(size, kind="stable")
+    total = np.cumsum(cells.counts[order])
+    return float(size[order][np.searchsorted(total, total[-1] / 2)])
+
+
+def _windows(cells: Cells, grouping: Grouping, n_rows: float) -> list[tuple[Array, Array, Array]]:
+    """In every partition: the stretch from each cell on that holds enough rows of its group.
+
+    First outcome, width and mass; none for cells with too few rows above them.
+    """
+    found = []
+    for labels in grouping.groups:
+        group = labels[grouping.atom_of_cell]
+        order = np.lexsort((cells.y, group))
+        y, counts = cells.y[order], cells.counts[order]
+        _, first, number = np.unique(group[order], return_index=True, return_inverse=True)
+        after = np.append(first[1:], len(y))[number]
+        reached = np.cumsum(counts)
+        last = np.searchsorted(reached, (reached - counts) + n_rows - 1e-9)
+        inside = last < after
+        start = y[inside]
+        found.append((start, y[last[inside]] - start, counts[inside]))
+    return found
+
+
+def _medians(starts: Array, widths: Array, mass: Array) -> tuple[Array, Array]:
+    """The weighted median width for each distinct start."""
+    order = np.lexsort((widths, starts))
+    starts, widths, total = starts[order], widths[order], np.cumsum(mass[order])
+    distinct, first = np.unique(starts, return_index=True)
+    before = np.append(0.0, total)[first]
+    whole = np.append(before[1:], total[-1]) - before
+    return distinct, widths[np.searchsorted(total, before + whole / 2)]
