@@ -1,0 +1,107 @@
+"""Outcome bins: exact sums, the definition of the binned objective, and what bins are for."""
+
+import numpy as np
+import pytest
+
+import tvdbayes as tb
+from tvdbayes import TVD, Binomial, Bins, Cells, Cluster, Distinct, KMeansGroups, Model, Poisson
+from tvdbayes.objective import Layout, Objective
+from tvdbayes.partitions import learn_bins
+
+
+def poisson_pmf(y, rate):
+    return Poisson().pmf(np.asarray(y, float), np.log(np.full((1, len(y)), rate)), np.ones(1))
+
+
+@pytest.mark.parametrize(("low", "high", "rate"), [(3, 9, 5), (90, 115, 100), (9_000, 9_400, 9e3)])
+def test_nodes_sum_a_pmf_over_a_bin(low, high, rate):
+    _, y, weights = Bins(np.array([low]), np.array([high])).nodes()
+    whole = poisson_pmf(np.arange(low, high + 1), rate).sum()
+    assert len(y) <= 12
+    assert abs(weights @ poisson_pmf(y, rate) / whole - 1) < 1e-8
+    assert abs(weights.sum() - (high - low + 1)) < 1e-9
+
+
+def test_binned_objective_equals_its_definition(rng):
+    n, beta = 300, np.array([3.0, 0.4])
+    x = np.column_stack([np.ones(n), rng.normal(size=n)])
+    y = rng.poisson(np.exp(x @ beta)).astype(float)
+    cells = Cells.from_rows(x, y)
+    partition = KMeansGroups((Cluster("tail", 1.0, 2),)).learn(cells, 2, 0)
+    bins = Bins.starting_at([0, 5, 12, 20, 21, 30, 44], y.max())
+    layout = Layout(Model(Poisson()), cells, partition, cells, False, bins)
+    p = rng.dirichlet(cells.counts)
+    found = Objective(layout, TVD()).on(p[:, None]).distance(layout.bound.from_user(beta[:, None]))
+    rate, distances = np.exp(cells.x[cells.x_index] @ beta), []
+    for labels in partition.group(cells).groups:
+        of_cell, common = labels[cells.x_index], 0.0
+        for group in np.unique(of_cell):
+            rows = np.flatnonzero(of_cell == group)
+            for low, high in zip(bins.lows, bins.highs, strict=True):
+                seen = p[rows][(cells.y[rows] >= low) & (cells.y[rows] <= high)].sum()
+                outcomes = np.arange(low, high + 1)
+                model = sum(p[i] * poisson_pmf(outcomes, rate[i]).sum() for i in rows)
+                common += min(seen, model)
+        distances.append(1 - common)
+    assert abs(found[0] - np.mean(distances)) < 1e-12
+
+
+def test_wrong_bins_are_refused_and_others_extended():
+    bins = Bins.starting_at([2, 4], 6)
+    assert bins.covering(np.array([0.0, 3.0, 9.0])).lows.tolist() == [0, 2, 4, 9]
+    for wrong in ([], [3, 2], [0.5], [[1]]):
+        with pytest.raises(tb.SettingsError, match="first outcomes"):
+            Bins.starting_at(wrong, 6)
+    cells = Cells.from_rows(np.ones((5, 1)), np.arange(5))
+    with pytest.raises(tb.SettingsError, match="bins must be"):
+        tb.posterior_bootstrap(Model(Poisson()), cells, bins="some")
+
+
+def test_bins_do_not_depend_on_row_order_or_on_how_weights_are_written(rng):
+    x = np.column_stack([np.ones(500), rng.normal(size=500)])
+    y = rng.poisson(np.exp(2 + x[:, 1]))
+    twice = np.concatenate([np.arange(500), np.arange(500)])
+
+    def bins_of(cells):
+        learned = KMeansGroups().learn(cells, 2, 0)
+        return learn_bins(cells, learned.group(cells), 60)
+
+    a = bins_of(Cells.from_rows(x[twice], y[twice]))
+    b = bins_of(Cells.from_rows(x[::-1], y[::-1], weights=np.full(500, 2.0)))
+    assert np.array_equal(a.lows, b.lows)
+    assert np.array_equal(a.highs, b.highs)
+
+
+def test_small_counts_at_repeated_x_stay_single(count_cells, binomial_cells):
+    for cells, family in ((count_cells, Poisson()), (binomial_cells, Binomial())):
+        fit = tb.posterior_bootstrap(Model(family), cells, n_draws=0, partition=Distinct())
+        assert fit.bins is None
+
+
+def test_large_counts_at_one_x_are_binned_and_estimated(rng):
+    """Every count is nearly its own cell: without bins the rate is far off, with them it is not."""
+    y = rng.poisson(400.0, 200)
+    y[:20] += 3000
+    cells = Cells.from_rows(np.ones((200, 1)), y)
+    single, binned = (
+        tb.posterior_bootstrap(Model(Poisson()), cells, n_draws=0, bins=bins)
+        for bins in ("none", "auto")
+    )
+    assert single.bins is None
+    assert binned.bins is not None
+    assert abs(np.exp(binned.estimate[0]) - 400) < 5
+    assert abs(np.exp(binned.kld_minimiser[0]) - 400) > 200
+
+
+def test_impossible_outcomes_of_neighbours_get_no_mass(rng):
+    """Rows of 60 and 100 trials share groups: more successes than trials are impossible."""
+    n = 300
+    trials = rng.choice([60.0, 100.0], n)
+    x = np.column_stack([np.ones(n), rng.normal(size=n)])
+    y = rng.binomial(trials.astype(int), 1 / (1 + np.exp(-(2 + x[:, 1])))).astype(float)
+    cells = Cells.from_rows(x, y, trials=trials)
+    coarse = KMeansGroups((Cluster("spread", 20.0, 1),)).learn(cells, 2, 0)
+    layout = Layout(Model(Binomial()), cells, coarse, cells, False, Bins.starting_at([0, 50], 100))
+    problem = Objective(layout, TVD()).on(cells.p[:, None])
+    model_mass = problem.at(np.array([[2.0], [1.0]])).model_mass
+    assert model_mass.sum() <= 1 + 1e-12
