@@ -32,7 +32,8 @@ def test_every_partition_and_predictor_is_in_the_law_tests():
 def cells_for(family, rng, n=120):
     x = np.column_stack([np.ones(n), rng.integers(0, 3, n), rng.choice([-1.5, 0.5, 4.0], n)])
     trials = rng.integers(2, 6, n) if family.needs_trials else np.ones(n)
-    eta = (x @ [0.2, 0.3, -0.2])[None]
+    eta = np.full((len(family.predictors), n), 0.1)
+    eta[: family.n_main] = x @ [0.2, 0.3, -0.2]
     y = family.sample(rng, eta, trials)
     return Cells.from_rows(x, y, trials=trials, offset=0.1 * x[:, 1])
 
@@ -47,13 +48,13 @@ def test_gradient_and_curvature_equal_finite_differences(
     cells = cells_for(family, rng)
     layout = Layout(Model(family, predictor), cells, partition, cells)
     p = rng.dirichlet(cells.counts, 2).T
-    theta = rng.normal(size=(3, 2)) * 0.4
+    theta = rng.normal(size=(layout.bound.n_params, 2)) * 0.4
     problem = Objective(layout, divergence, ridge=0.01).on(p)
     tau, h = np.full(2, 0.3), 1e-5
     view = problem.at(theta).expand(tau, None)
     assert np.allclose(view.merit, problem.at(theta).merit(tau), atol=1e-14)
-    for j in range(3):
-        step = np.zeros((3, 1))
+    for j in range(len(theta)):
+        step = np.zeros((len(theta), 1))
         step[j] = h
         up, down = (problem.at(theta + s * step).expand(tau, None) for s in (1, -1))
         assert np.allclose(view.grad[j], (up.merit - down.merit) / (2 * h), atol=2e-9)
@@ -96,7 +97,7 @@ def test_a_draw_without_mass_in_some_cells_is_finite(count_cells):
 def test_standardised_coordinates_come_back_to_the_users(rng):
     x = np.column_stack([np.full(30, 2.0), rng.normal(1e6, 3, 30), rng.integers(0, 2, 30)])
     cells = Cells.from_rows(x, rng.poisson(2, 30))
-    bound = Linear().bind(cells, cells)
+    bound = Linear().bind(cells, cells, 1, 0)
     theta = np.array([[0.5], [1e-3], [-1.0]])
     inside = bound.from_user(theta)
     assert np.allclose(bound.to_user(inside), theta, rtol=1e-9)
@@ -107,16 +108,16 @@ def test_standardised_coordinates_come_back_to_the_users(rng):
 def test_further_predictors_have_their_own_columns_and_names():
     cells = Cells.from_rows([[1.0, 0.0], [1.0, 1.0]], [0, 1], names=("Intercept", "x"))
     linear = Linear(columns=((0, 1), (0,)))
-    names = linear.param_names(cells.names, ("", "inflation"))
+    names = linear.param_names(cells.names, ("", "inflation"), 1)
     assert names == ("Intercept", "x", "inflation:Intercept")
-    bound = linear.bind(cells, cells)
+    bound = linear.bind(cells, cells, 1, 1)
     assert bound.eta(np.ones((3, 4))).shape == (2, 2, 4)
 
 
 def test_curvature_of_two_predictors_is_the_dense_one(rng):
     x = np.column_stack([np.ones(12), rng.normal(size=12)])
     cells = Cells.from_rows(x, rng.poisson(1, 12))
-    bound = Linear(columns=((0, 1), (0,))).bind(cells, cells)
+    bound = Linear(columns=((0, 1), (0,))).bind(cells, cells, 1, 1)
     weights = rng.normal(size=(2, 2, cells.n_x, 3))
     weights[0, 1] = weights[1, 0]
     hess = bound.pull_curvature([[weights[0, 0]], [weights[1, 0], weights[1, 1]]])

@@ -4,12 +4,24 @@ The core asks for special functions and segment sums here, never from SciPy itse
 """
 
 import numpy as np
-from scipy.special import erfcx, gammaln, log_ndtr, ndtr
+from scipy.linalg import eigh_tridiagonal
+from scipy.special import erfcx, gammaln, log_ndtr, ndtr, psi, zeta
 
 from tvdbayes._typing import Array, IntArray
 
-__all__ = ["Segments", "erfcx", "excess_exp", "gammaln", "log_ndtr", "ndtr", "stirling_error"]
-
+__all__ = [
+    "Segments",
+    "digamma_gap",
+    "erfcx",
+    "excess_exp",
+    "gammaln",
+    "gauss_sum",
+    "log1m_exp",
+    "log_ndtr",
+    "ndtr",
+    "stirling_error",
+    "trigamma_gap",
+]
 
 _HALF_LOG_2PI = 0.9189385332046727
 
@@ -43,10 +55,63 @@ def excess_exp(t: Array) -> Array:
 
 
 def stirling_error(n: Array) -> Array:
-    """Log n! minus Stirling's formula, for n of at least 1, to full precision."""
+    """Log n! minus Stirling's formula, for n above 0, to full precision."""
     small = np.minimum(n, 16.0)
     exact = gammaln(small + 1) - (small + 0.5) * np.log(small) + small - _HALF_LOG_2PI
-    square = 1 / (n * n)
-    tail = (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680))) / n
+    large = np.maximum(n, 16.0)
+    square = 1 / (large * large)
+    tail = (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680))) / large
     error: Array = np.where(n < 16, exact, tail)
     return error
+
+
+def log1m_exp(log_prob: Array) -> Array:
+    """log(1 - exp(l)) for l below 0, without loss of digits at either end."""
+    near, far = np.maximum(log_prob, -0.7), np.minimum(log_prob, -0.7)
+    value: Array = np.where(log_prob > -0.7, np.log(-np.expm1(near)), np.log1p(-np.exp(far)))
+    return value
+
+
+def digamma_gap(y: Array, r: Array) -> Array:
+    """psi(y + r) - psi(r), which for large r is a small difference of large numbers."""
+    gap: Array = np.log1p(y / r) - (_log_minus_psi(y + r) - _log_minus_psi(r))
+    return gap
+
+
+def trigamma_gap(y: Array, r: Array) -> Array:
+    """psi'(y + r) - psi'(r), in the same way."""
+    gap: Array = _trigamma_excess(y + r) - _trigamma_excess(r) - y / (r * (y + r))
+    return gap
+
+
+def _log_minus_psi(x: Array) -> Array:
+    """log(x) - psi(x); from 10 on by its asymptotic series, which has nothing to cancel."""
+    small, t = np.minimum(x, 10.0), 1 / np.maximum(x, 10.0)
+    s = t * t
+    series = t / 2 + s * (1 / 12 - s * (1 / 120 - s * (1 / 252 - s * (1 / 240 - s / 132))))
+    value: Array = np.where(x < 10, np.log(small) - psi(small), series)
+    return value
+
+
+def _trigamma_excess(x: Array) -> Array:
+    """psi'(x) - 1 / x."""
+    small, t = np.minimum(x, 10.0), 1 / np.maximum(x, 10.0)
+    s = t * t
+    series = s / 2 + t * s * (1 / 6 - s * (1 / 30 - s * (1 / 42 - s * (1 / 30 - s * (5 / 66)))))
+    value: Array = np.where(x < 10, zeta(2.0, small) - 1 / small, series)
+    return value
+
+
+def gauss_sum(low: float, high: float, n_nodes: int = 12) -> tuple[Array, Array]:
+    """Nodes and weights of the sum over low, low + 1, ..., high.
+
+    At most `n_nodes` of them: all outcomes of a short stretch; of a longer one the nodes that make
+    the sum exact for polynomials of degree below twice their number (Gauss, for Gram polynomials).
+    """
+    n = high - low + 1
+    if n <= n_nodes:
+        return np.arange(low, high + 1), np.ones(int(n))
+    k = np.arange(1.0, n_nodes)
+    off = k / 2 * np.sqrt((n * n - k * k) / (4 * k * k - 1))
+    nodes, vectors = eigh_tridiagonal(np.zeros(n_nodes), off)
+    return np.asarray((low + high) / 2 + nodes, float), np.asarray(n * vectors[0] ** 2, float)

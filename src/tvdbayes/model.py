@@ -8,7 +8,7 @@ from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array
 from tvdbayes.cells import Cells
 from tvdbayes.families import AbstractFamily
-from tvdbayes.predictors import AbstractPredictor, Linear
+from tvdbayes.predictors import AbstractPredictor, BoundLinear, Linear
 
 __all__ = ["Model"]
 
@@ -29,7 +29,14 @@ class Model:
 
     def param_names(self, cells: Cells) -> tuple[str, ...]:
         """Names of the parameters on a table with these columns."""
-        return self.predictor.param_names(cells.names, self.family.predictors)
+        family = self.family
+        return self.predictor.param_names(cells.names, family.predictors, family.n_main)
+
+    def bind(self, cells: Cells, scale_on: Cells) -> BoundLinear:
+        """The predictors at the x rows of a table, in coordinates standardised on another."""
+        n_main = self.family.n_main
+        n_more = len(self.family.predictors) - n_main
+        return self.predictor.bind(cells, scale_on, n_main, n_more)
 
     def check(self, cells: Cells) -> None:
         """Raise unless the model can produce every outcome of the table."""
@@ -53,6 +60,6 @@ class Model:
         if not np.isfinite(theta).all():
             raise SettingsError("theta must be finite.")
         self.check(cells)
-        bound = self.predictor.bind(cells, cells)
+        bound = self.bind(cells, cells)
         eta = bound.eta(bound.from_user(theta))[:, cells.x_index]
         return self.family.pmf(cells.y[:, None], eta, cells.trials[cells.x_index, None])

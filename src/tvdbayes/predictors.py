@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.linalg import qr
 
+from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.cells import Cells
 
@@ -28,11 +29,16 @@ class AbstractPredictor(ABC):
     """A map from covariate rows and parameters to the k linear predictors of a family."""
 
     @abstractmethod
-    def bind(self, cells: Cells, scale_on: Cells) -> "BoundLinear":
-        """Evaluate at the x rows of `cells`, in coordinates standardised on `scale_on`."""
+    def bind(self, cells: Cells, scale_on: Cells, n_main: int, n_more: int) -> "BoundLinear":
+        """Evaluate at the x rows of `cells`, in coordinates standardised on `scale_on`.
+
+        The family has `n_main` predictors of its own covariates and `n_more` further ones.
+        """
 
     @abstractmethod
-    def param_names(self, names: tuple[str, ...], predictors: tuple[str, ...]) -> tuple[str, ...]:
+    def param_names(
+        self, names: tuple[str, ...], predictors: tuple[str, ...], n_main: int
+    ) -> tuple[str, ...]:
         """Names of theta; those of further predictors are prefixed, as in ``inflation:x``."""
 
 
@@ -43,31 +49,43 @@ class Linear(AbstractPredictor):
     Parameters
     ----------
     columns : tuple of tuples of int, optional
-        The columns of x that each predictor uses; None is one predictor with every column. The
-        offset belongs to the first predictor.
+        The columns of x that each predictor uses; -1 is an intercept that need not be a column.
+        None gives every column to the main predictors (for categories, one for each level but the
+        first) and an intercept to the others. The offset belongs to the first predictor.
     """
 
     columns: tuple[tuple[int, ...], ...] | None = None
 
-    def blocks(self, n_columns: int) -> tuple[tuple[int, ...], ...]:
+    def blocks(self, n_columns: int, n_main: int, n_more: int) -> tuple[tuple[int, ...], ...]:
         """The columns of each predictor, for a table with this many."""
-        return self.columns or (tuple(range(n_columns)),)
+        if self.columns is None:
+            return (tuple(range(n_columns)),) * n_main + ((-1,),) * n_more
+        if len(self.columns) != n_main + n_more:
+            raise SettingsError(
+                f"The family has {n_main + n_more} predictor(s), but columns are given for "
+                f"{len(self.columns)}."
+            )
+        return self.columns
 
-    def param_names(self, names: tuple[str, ...], predictors: tuple[str, ...]) -> tuple[str, ...]:
-        blocks = self.blocks(len(names))
+    def param_names(
+        self, names: tuple[str, ...], predictors: tuple[str, ...], n_main: int
+    ) -> tuple[str, ...]:
+        blocks = self.blocks(len(names), n_main, len(predictors) - n_main)
+        known = (*names, "Intercept")
         return tuple(
-            f"{predictor}:{names[j]}" if predictor else names[j]
+            f"{predictor}:{known[j]}" if predictor else known[j]
             for predictor, block in zip(predictors, blocks, strict=True)
             for j in block
         )
 
-    def bind(self, cells: Cells, scale_on: Cells) -> "BoundLinear":
+    def bind(self, cells: Cells, scale_on: Cells, n_main: int, n_more: int) -> "BoundLinear":
         weights = scale_on.x_counts / scale_on.n_obs
         designs, transforms, constants = [], [], []
-        for block in self.blocks(cells.x.shape[1]):
+        x, scale_x = (np.column_stack([c.x, np.ones(c.n_x)]) for c in (cells, scale_on))
+        for block in self.blocks(cells.x.shape[1], n_main, n_more):
             columns = list(block)
-            constant, centre, scale = _scaling(scale_on.x[:, columns], weights)
-            designs.append((cells.x[:, columns] - centre) / scale)
+            constant, centre, scale = _scaling(scale_x[:, columns], weights)
+            designs.append((x[:, columns] - centre) / scale)
             transforms.append(_to_user(constant, centre, scale))
             constants.append(constant)
         return BoundLinear(tuple(designs), cells.offset, tuple(transforms), tuple(constants))

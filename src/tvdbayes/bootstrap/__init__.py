@@ -122,7 +122,7 @@ def posterior_bootstrap(
         fold = divergence.folds and model.family.binary
         compared = None
         if divergence.on_groups and model.family.counts:
-            compared = _outcome_bins(bins, table, groups)
+            compared = _outcome_bins(bins, table, groups, model.family.spikes)
         layout = Layout(model, table, groups, cells, fold, compared)
         per_draw = layout.units.n_elements if divergence.on_groups else table.n_cells
         size = block_size(per_draw + d * d, drawn.n_atoms if drawn else 0)
@@ -149,7 +149,10 @@ def posterior_bootstrap(
 
 
 def _outcome_bins(
-    wanted: Sequence[float] | str, cells: Cells, partition: AbstractPartition
+    wanted: Sequence[float] | str,
+    cells: Cells,
+    partition: AbstractPartition,
+    spikes: tuple[float, ...],
 ) -> Bins | None:
     if isinstance(wanted, str):
         if wanted not in ("auto", "none"):
@@ -159,8 +162,9 @@ def _outcome_bins(
         grouping = partition.group(cells)
         if wanted == "none" or median_cell(cells, grouping) >= partition.thin:
             return None
-        return learn_bins(cells, grouping, report_groups(cells, partition).median_size)
-    return Bins.starting_at(wanted, float(cells.y.max()))
+        learned = learn_bins(cells, grouping, report_groups(cells, partition).median_size)
+        return None if learned is None else learned.isolating(spikes)
+    return Bins.starting_at(wanted, float(cells.y.max())).isolating(spikes)
 
 
 def _check_settings(

@@ -121,11 +121,16 @@ def prepare(
         robust = replace(robust, ridge=AUTO_RIDGE)
         modes = _modes(robust, starts, seed)
     robust = replace(robust, reference=modes.theta[:, 0])
+    pool, n_starts, shift = modes.theta, 1, np.zeros(len(modes.theta))
+    if pilot:
+        pool, n_starts, shift = _pool(robust, modes.theta, seed, size)
     plan = Plan(
         robust,
         twin,
         ordinary.theta[:, 0],
-        *(_pool(robust, modes.theta, seed, size) if pilot else (modes.theta, 1, 0 * starts[:, 0])),
+        pool,
+        n_starts,
+        shift,
         cells,
         prior,
         seed,

@@ -1,8 +1,10 @@
 """The law of the outcome given its linear predictors, one family per class."""
 
 from tvdbayes.families._base import AbstractFamily, Jet
-from tvdbayes.families.bounded import Bernoulli, Binomial
-from tvdbayes.families.counts import Poisson
+from tvdbayes.families.bounded import Bernoulli, BetaBinomial, Binomial
+from tvdbayes.families.categorical import Categorical, Ordinal
+from tvdbayes.families.counts import DiscreteWeibull, Geometric, NegativeBinomial, Poisson
+from tvdbayes.families.inflated import Censored, Hurdle, ZeroInflated, ZeroTruncated
 from tvdbayes.families.links import AbstractLink, Cloglog, Logit, Probit
 
 __all__ = [
@@ -11,19 +13,40 @@ __all__ = [
     "AbstractFamily",
     "AbstractLink",
     "Bernoulli",
+    "BetaBinomial",
     "Binomial",
+    "Categorical",
+    "Censored",
     "Cloglog",
+    "DiscreteWeibull",
+    "Geometric",
+    "Hurdle",
     "Jet",
     "Logit",
+    "NegativeBinomial",
+    "Ordinal",
     "Poisson",
     "Probit",
+    "ZeroInflated",
+    "ZeroTruncated",
 ]
 
 ALL_LINKS: tuple[AbstractLink, ...] = (Logit(), Probit(), Cloglog())
 
+_COUNTS = (Poisson(), Geometric(), NegativeBinomial(), DiscreteWeibull(), Binomial())
+
 ALL_FAMILIES: tuple[AbstractFamily, ...] = (
-    Poisson(),
+    *_COUNTS,
     *(Bernoulli(link) for link in ALL_LINKS),
-    *(Binomial(link) for link in ALL_LINKS),
+    *(Binomial(link) for link in ALL_LINKS[1:]),
+    *(BetaBinomial(link) for link in ALL_LINKS),
+    Categorical(("a", "b", "c", "d")),
+    Categorical(("a", "b", "c"), "sum"),
+    *(Ordinal(("low", "middle", "high", "top"), link) for link in ALL_LINKS),
+    Ordinal(("no", "yes")),
+    *(ZeroInflated(base) for base in _COUNTS),
+    *(Hurdle(base) for base in _COUNTS),
+    *(ZeroTruncated(base) for base in _COUNTS),
+    *(Censored(base, 4) for base in _COUNTS),
 )
-"""One instance of every family and link; the law tests run over it."""
+"""One instance of every family, link and wrapper; the law tests run over it."""

@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-A family has k predictors (rate; later dispersion, inflation, ...), named in `predictors`.
+A family has k predictors (rate; dispersion, inflation, ...), named in `predictors`.
 ``y`` and ``trials`` broadcast against one predictor, ``eta`` has shape (k, ...): axis 0 runs
 over predictors. Values have the shape of one predictor, first derivatives (k, ...), second
 derivatives (k, k, ...). Everything is elementwise, so the same formula serves cells x draws,
@@ -30,16 +30,34 @@ class AbstractFamily(ABC):
     """The law of a discrete outcome given its linear predictors."""
 
     name: ClassVar[str]
-    predictors: ClassVar[tuple[str, ...]] = ("",)
     needs: ClassVar[str]
     """The outcomes it takes, in words: "whole outcomes of at least 0"."""
-    needs_trials: ClassVar[bool] = False
     binary: ClassVar[bool] = False
     """Whether there are just the outcomes 0 and 1."""
 
     counts: ClassVar[bool] = False
     """Whether outcomes are numbers of which neighbours may be binned; the formula of the pmf must
     then make sense between whole numbers too."""
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        """Names of the k predictors; the first is the main one and has no name of its own."""
+        return ("",)
+
+    @property
+    def n_main(self) -> int:
+        """How many of the predictors use all covariates; the others are constant unless asked."""
+        return 1
+
+    @property
+    def needs_trials(self) -> bool:
+        """Whether outcomes are counted out of a known number of trials."""
+        return False
+
+    @property
+    def spikes(self) -> tuple[float, ...]:
+        """Outcomes with a law of their own, which bins must not join with their neighbours."""
+        return ()
 
     @abstractmethod
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:

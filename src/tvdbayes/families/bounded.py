@@ -5,17 +5,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from tvdbayes._array import excess_exp, gammaln, stirling_error
+from tvdbayes._array import digamma_gap, excess_exp, gammaln, stirling_error, trigamma_gap
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.families._base import AbstractFamily, Jet
+from tvdbayes.families._negbin import log_negbin
 from tvdbayes.families.links import AbstractLink, Logit
 
-__all__ = ["Bernoulli", "Binomial"]
+__all__ = ["Bernoulli", "BetaBinomial", "Binomial"]
 
 _DEGENERATE = 1e-6
 # Below this many trials, the plain formula is right to 13 digits, and faster.
 _SMALL = 50
 _HALF_LOG_2PI = 0.9189385332046727
+_LARGE_DISPERSION = 60.0
+_TINY = 1e-100
 
 
 @dataclass(frozen=True)
@@ -88,8 +91,11 @@ class Binomial(AbstractFamily):
 
     name: ClassVar[str] = "binomial"
     needs: ClassVar[str] = "whole outcomes between 0 and their trials (at least 1)"
-    needs_trials: ClassVar[bool] = True
     counts: ClassVar[bool] = True
+
+    @property
+    def needs_trials(self) -> bool:
+        return True
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         failures = trials - y
@@ -131,21 +137,116 @@ class Binomial(AbstractFamily):
         return rng.binomial(trials.astype(int), prob).astype(float)
 
     def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
-        most = int(np.max(trials))
-        y = np.arange(most + 1.0).reshape((most + 1,) + (1,) * (eta.ndim - 1))
-        inside = y <= trials
-        return np.where(inside, y, 0.0), inside.astype(float)
+        return _all_outcomes(trials, eta.ndim - 1)
 
     def saturated(self, y: Array, trials: Array) -> Array:
-        edge = 0.25 / (trials + 0.5)
-        return self.link.link(np.clip(y / trials, edge, 1 - edge))[None]
+        return _own_share(self.link, y, trials)[None]
 
     def possible(self, y: Array, trials: Array) -> BoolArray:
-        whole = (y == np.round(y)) & (trials == np.round(trials))
-        inside: BoolArray = whole & (y >= 0) & (trials >= 1) & (y <= trials)
-        return inside
+        return _within(y, trials)
 
     def degenerate(self, eta: Array, trials: Array) -> BoolArray:
         (log_prob, *_), (log_rest, *_) = self.link.log_tails(eta[0])
         certain: BoolArray = trials * np.maximum(log_prob, log_rest) > -_DEGENERATE
         return certain
+
+
+@dataclass(frozen=True)
+class BetaBinomial(AbstractFamily):
+    """Successes in known trials whose probability varies from row to row.
+
+    The probability has a beta law with its mean given by the first predictor, through the link;
+    the second is the logarithm of its dispersion, 1 / (a + b). Towards minus infinity the law
+    becomes binomial.
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> tb.BetaBinomial().pmf(np.array([1.0]), np.zeros((2, 1)), np.array([2.0])).round(12)
+    array([0.25])
+    """
+
+    link: AbstractLink = field(default_factory=Logit)
+
+    name: ClassVar[str] = "betabinomial"
+    needs: ClassVar[str] = "whole outcomes between 0 and their trials (at least 1)"
+    counts: ClassVar[bool] = True
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        return ("", "dispersion")
+
+    @property
+    def needs_trials(self) -> bool:
+        return True
+
+    def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
+        (prob, slope, bend), (rest, _, _) = (
+            self.link.tail(np.array(success), eta[0]) for success in (True, False)
+        )
+        prob, rest = np.maximum(prob, _TINY), np.maximum(rest, _TINY)
+        size, failures = self._size(eta), trials - y
+        a, b = prob * size, rest * size
+        # Two negative binomial counts, given their sum: each factor keeps its digits.
+        value = (
+            log_negbin(y, a, np.log(trials * prob))
+            + log_negbin(failures, b, np.log(trials * rest))
+            - log_negbin(trials, size, np.log(trials))
+        )
+        whole, whole_2 = digamma_gap(trials, size), trigamma_gap(trials, size)
+        in_a, in_b = digamma_gap(y, a) - whole, digamma_gap(failures, b) - whole
+        aa, bb = trigamma_gap(y, a) - whole_2, trigamma_gap(failures, b) - whole_2
+        step = slope * size
+        first = np.stack([step * (in_a - in_b), -(a * in_a + b * in_b)])
+        second = np.empty((2, *first.shape))
+        second[0, 0] = bend * size * (in_a - in_b) + step * step * (aa + 2 * whole_2 + bb)
+        mixed = step * (b * (whole_2 + bb) - a * (aa + whole_2)) - first[0]
+        second[0, 1] = second[1, 0] = mixed
+        second[1, 1] = a * a * aa - 2 * a * b * whole_2 + b * b * bb - first[1]
+        return value, first, second
+
+    @staticmethod
+    def _size(eta: Array) -> Array:
+        size: Array = np.exp(np.clip(-eta[1], -_LARGE_DISPERSION, _LARGE_DISPERSION))
+        return size
+
+    def mean(self, eta: Array, trials: Array) -> Array:
+        return trials * self.link.tail_slope(np.array(True), eta[0])[0]
+
+    def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
+        size = self._size(eta)
+        prob = self.link.tail_slope(np.array(True), eta[0])[0]
+        a, b = (np.maximum(part * size, _TINY) for part in (prob, 1 - prob))
+        return rng.binomial(trials.astype(int), rng.beta(a, b)).astype(float)
+
+    def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
+        return _all_outcomes(trials, eta.ndim - 1)
+
+    def saturated(self, y: Array, trials: Array) -> Array:
+        main = _own_share(self.link, y, trials)
+        return np.stack([main, np.full_like(main, -2.0)])
+
+    def possible(self, y: Array, trials: Array) -> BoolArray:
+        return _within(y, trials)
+
+    def degenerate(self, eta: Array, trials: Array) -> BoolArray:
+        return Binomial(self.link).degenerate(eta, trials)
+
+
+def _all_outcomes(trials: Array, ndim: int) -> tuple[Array, Array]:
+    most = int(np.max(trials))
+    y = np.arange(most + 1.0).reshape((most + 1,) + (1,) * ndim)
+    inside = y <= trials
+    return np.where(inside, y, 0.0), inside.astype(float)
+
+
+def _own_share(link: AbstractLink, y: Array, trials: Array) -> Array:
+    """The predictor that makes the observed share of successes the likeliest, kept finite."""
+    edge = 0.25 / (trials + 0.5)
+    return link.link(np.clip(y / trials, edge, 1 - edge))
+
+
+def _within(y: Array, trials: Array) -> BoolArray:
+    whole = (y == np.round(y)) & (trials == np.round(trials))
+    inside: BoolArray = whole & (y >= 0) & (trials >= 1) & (y <= trials)
+    return inside

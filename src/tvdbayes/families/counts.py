@@ -5,14 +5,28 @@ from typing import ClassVar
 
 import numpy as np
 
-from tvdbayes._array import excess_exp, gammaln, stirling_error
+from tvdbayes._array import (
+    digamma_gap,
+    excess_exp,
+    gammaln,
+    log1m_exp,
+    stirling_error,
+    trigamma_gap,
+)
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.families._base import AbstractFamily, Jet
+from tvdbayes.families._negbin import log_negbin
+from tvdbayes.families._support import count_nodes, mean_by_sum, panels
+from tvdbayes.families.links import Logit
 
-__all__ = ["Poisson"]
+__all__ = ["DiscreteWeibull", "Geometric", "NegativeBinomial", "Poisson"]
 
 # exp of more than this overflows once squared; no count of a data set comes near.
 _LARGE = 300.0
+_LARGE_DISPERSION = 60.0
+_LARGE_SHAPE = 5.0
+_LARGE_HAZARD = 150.0
+_NOTHING = 1e-6
 # Below this many, the plain formula is right to 13 digits, and faster.
 _SMALL = 50
 _HALF_LOG_2PI = 0.9189385332046727
@@ -54,8 +68,7 @@ class Poisson(AbstractFamily):
         return off
 
     def mean(self, eta: Array, trials: Array) -> Array:
-        rate: Array = np.exp(np.minimum(eta[0], _LARGE))
-        return rate
+        return _exp(eta[0])
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
         return rng.poisson(self.mean(eta, trials)).astype(float)
@@ -72,12 +85,207 @@ class Poisson(AbstractFamily):
         return np.where(inside, y, 0.0), step * inside
 
     def saturated(self, y: Array, trials: Array) -> Array:
-        return np.log(np.maximum(y, 0.25))[None]
+        return _log_count(y)[None]
 
     def possible(self, y: Array, trials: Array) -> BoolArray:
-        whole: BoolArray = (y >= 0) & (y == np.round(y))
-        return whole
+        return _whole(y)
 
     def degenerate(self, eta: Array, trials: Array) -> BoolArray:
-        nothing: BoolArray = self.mean(eta, trials) < 1e-6
+        nothing: BoolArray = self.mean(eta, trials) < _NOTHING
         return nothing
+
+
+@dataclass(frozen=True)
+class Geometric(AbstractFamily):
+    """Failures before the first success, with mean exp(eta): the negative binomial of size 1.
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> tb.Geometric().pmf(np.array([0.0, 1.0]), np.zeros((1, 2)), np.ones(1))
+    array([0.5 , 0.25])
+    """
+
+    name: ClassVar[str] = "geometric"
+    needs: ClassVar[str] = "whole outcomes of at least 0"
+    counts: ClassVar[bool] = True
+
+    def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
+        # y failures and one success of a coin whose log odds of failing are eta.
+        value, first, second = Logit().log_likelihood(y, np.array(1.0), eta[0])
+        return value, first[None], second[None, None]
+
+    def mean(self, eta: Array, trials: Array) -> Array:
+        return _exp(eta[0])
+
+    def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
+        return rng.geometric(1 / (1 + self.mean(eta, trials))).astype(float) - 1
+
+    def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
+        return count_nodes(self.mean(eta, trials), np.array(1.0))
+
+    def saturated(self, y: Array, trials: Array) -> Array:
+        return _log_count(y)[None]
+
+    def possible(self, y: Array, trials: Array) -> BoolArray:
+        return _whole(y)
+
+    def degenerate(self, eta: Array, trials: Array) -> BoolArray:
+        nothing: BoolArray = self.mean(eta, trials) < _NOTHING
+        return nothing
+
+
+@dataclass(frozen=True)
+class NegativeBinomial(AbstractFamily):
+    """Counts with mean exp(eta) and variance mean + dispersion * mean ** 2.
+
+    The second predictor is the logarithm of the dispersion; towards minus infinity the law
+    becomes Poisson.
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> tb.NegativeBinomial().pmf(np.array([0.0, 1.0]), np.zeros((2, 2)), np.ones(1)).round(12)
+    array([0.5 , 0.25])
+    """
+
+    name: ClassVar[str] = "negativebinomial"
+    needs: ClassVar[str] = "whole outcomes of at least 0"
+    counts: ClassVar[bool] = True
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        return ("", "dispersion")
+
+    def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
+        log_mean = np.minimum(eta[0], _LARGE)
+        mean, size = np.exp(log_mean), self._size(eta)
+        value = log_negbin(y, size, log_mean)
+        kept = size / (size + mean)
+        off, mixed = (y - mean) * kept, (y - mean) * kept * (mean / (size + mean))
+        # Of size * (log(size + mean) - psi(size + y) + psi(size)), large terms are taken out.
+        gap = size * (np.log1p((mean - y) / (size + y)) + np.log1p(y / size) - digamma_gap(y, size))
+        first = np.stack([off, gap + off])
+        second = np.empty((2, *first.shape))
+        second[0, 0] = -mean * kept * ((size + y) / (size + mean))
+        second[0, 1] = second[1, 0] = -mixed
+        bend = trigamma_gap(y, size) + y / (size * (size + y))
+        second[1, 1] = size * size * bend - gap - mixed - (kept * (size / (size + y))) * (y - mean)
+        return value, first, second
+
+    @staticmethod
+    def _size(eta: Array) -> Array:
+        size: Array = np.exp(np.clip(-eta[1], -_LARGE_DISPERSION, _LARGE_DISPERSION))
+        return size
+
+    def mean(self, eta: Array, trials: Array) -> Array:
+        return _exp(eta[0])
+
+    def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
+        size = self._size(eta)
+        return rng.poisson(rng.standard_gamma(size) * self.mean(eta, trials) / size).astype(float)
+
+    def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
+        return count_nodes(self.mean(eta, trials), 1 / self._size(eta))
+
+    def saturated(self, y: Array, trials: Array) -> Array:
+        return np.stack([_log_count(y), np.full(np.shape(y), -0.7)])
+
+    def possible(self, y: Array, trials: Array) -> BoolArray:
+        return _whole(y)
+
+    def degenerate(self, eta: Array, trials: Array) -> BoolArray:
+        nothing: BoolArray = self.mean(eta, trials) < _NOTHING
+        return nothing
+
+
+@dataclass(frozen=True)
+class DiscreteWeibull(AbstractFamily):
+    """Counts with P(Y >= y) = exp(-(y / scale) ** shape): tails heavier or lighter than Poisson.
+
+    The first predictor is log(scale), the second log(shape); shape 1 is geometric.
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> tb.DiscreteWeibull().pmf(np.array([0.0]), np.zeros((2, 1)), np.ones(1)).round(6)
+    array([0.632121])
+    """
+
+    name: ClassVar[str] = "discreteweibull"
+    needs: ClassVar[str] = "whole outcomes of at least 0"
+    counts: ClassVar[bool] = True
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        return ("", "shape")
+
+    def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
+        low, low_1, low_2 = self._hazard(y, eta)
+        high, high_1, high_2 = self._hazard(y + 1, eta)
+        # log(exp(-low) - exp(-high)) = -low + log(1 - exp(low - high)).
+        growth = np.expm1(self._shape(eta) * np.log1p(1 / np.maximum(y, 1.0)))
+        gap = np.maximum(np.where(y > 0, low * np.minimum(growth, 1e200), high), 1e-300)
+        value = -low + log1m_exp(-gap)
+        ratio = 1 / np.maximum(np.expm1(np.minimum(gap, _LARGE)), 1e-300)
+        step, bend = high_1 - low_1, high_2 - low_2
+        first = -low_1 + ratio * step
+        second = -low_2 + ratio * bend - ratio * (1 + ratio) * step[:, None] * step
+        return value, first, second
+
+    @staticmethod
+    def _shape(eta: Array) -> Array:
+        shape: Array = np.exp(np.clip(eta[1], -_LARGE_SHAPE, _LARGE_SHAPE))
+        return shape
+
+    def _hazard(self, y: Array, eta: Array) -> Jet:
+        """(y / scale) ** shape with derivatives in both predictors."""
+        shape = self._shape(eta)
+        away = np.log(np.maximum(y, 1e-300)) - eta[0]
+        power = shape * away
+        hazard = np.where(y > 0, np.exp(np.clip(power, -_LARGE, _LARGE_HAZARD)), 0.0)
+        # d log(hazard) = (-shape, shape * away).
+        slope = np.stack([-shape + 0 * power, np.where(y > 0, power, 0.0)])
+        second = hazard * slope[:, None] * slope
+        second[0, 1] += hazard * slope[0]
+        second[1, 0] += hazard * slope[0]
+        second[1, 1] += hazard * slope[1]
+        return hazard, hazard * slope, second
+
+    def mean(self, eta: Array, trials: Array) -> Array:
+        return mean_by_sum(self, eta, trials)
+
+    def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
+        time = rng.standard_exponential(eta.shape[1:]) ** (1 / self._shape(eta))
+        drawn: Array = np.floor(_exp(eta[0]) * time)
+        return drawn
+
+    def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
+        shape = self._shape(eta)
+        scale = np.maximum(_exp(eta[0]), 1.0)
+        return panels(scale * 40 ** (1 / shape), 0.7 / shape, eta.ndim - 1)
+
+    def saturated(self, y: Array, trials: Array) -> Array:
+        return np.stack([np.log(y + 0.5), np.zeros(np.shape(y))])
+
+    def possible(self, y: Array, trials: Array) -> BoolArray:
+        return _whole(y)
+
+    def degenerate(self, eta: Array, trials: Array) -> BoolArray:
+        nothing: BoolArray = self.pmf(np.zeros(eta.shape[1:]), eta, trials) > 1 - _NOTHING
+        return nothing
+
+
+def _exp(eta: Array) -> Array:
+    value: Array = np.exp(np.minimum(eta, _LARGE))
+    return value
+
+
+def _log_count(y: Array) -> Array:
+    value: Array = np.log(np.maximum(y, 0.25))
+    return value
+
+
+def _whole(y: Array) -> BoolArray:
+    whole: BoolArray = (y >= 0) & (y == np.round(y))
+    return whole

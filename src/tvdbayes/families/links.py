@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtri
 
-from tvdbayes._array import erfcx, log_ndtr, ndtr
+from tvdbayes._array import erfcx, log1m_exp, log_ndtr, ndtr
 from tvdbayes._typing import Array, BoolArray
 
 __all__ = ["AbstractLink", "Cloglog", "Logit", "Probit"]
@@ -19,6 +19,9 @@ _LARGE_HAZARD = 150.0
 _ROOT_2 = 1.4142135623730951
 _ROOT_2_OVER_PI = 0.7978845608028654
 _HALF_LOG_2PI = 0.9189385332046727
+
+_NODES, _WEIGHTS = (np.polynomial.legendre.leggauss(16)[i] / 2 + (0.5, 0.0)[i] for i in (0, 1))
+"""Gauss-Legendre nodes and weights on [0, 1]."""
 
 Tail = tuple[Array, Array, Array]
 """A function of eta with its first and second derivative."""
@@ -45,6 +48,14 @@ class AbstractLink(ABC):
     @abstractmethod
     def link(self, prob: Array) -> Array:
         """The predictor of a probability strictly between 0 and 1."""
+
+    @abstractmethod
+    def log_density(self, eta: Array) -> tuple[Array, Array]:
+        """Logarithm of the derivative of the probability, and its own derivative."""
+
+    @abstractmethod
+    def log_between(self, eta: Array, gap: Array) -> Array:
+        """Logarithm of the probability's increase from eta to eta + gap."""
 
     def log_tail(self, success: BoolArray, eta: Array) -> Tail:
         """Logarithm of `tail`, with derivatives."""
@@ -75,8 +86,9 @@ class Logit(AbstractLink):
         positive = eta > 0
         prob, rest = np.where(positive, larger, smaller), np.where(positive, smaller, larger)
         second = -larger * smaller
-        log_prob = np.minimum(eta, 0) - np.log1p(small)
-        return (log_prob, rest, second), (log_prob - eta, -prob, second)
+        soft = np.log1p(small)
+        log_prob, log_rest = np.minimum(eta, 0) - soft, -np.maximum(eta, 0) - soft
+        return (log_prob, rest, second), (log_rest, -prob, second)
 
     def log_tail(self, success: BoolArray, eta: Array) -> Tail:
         # Symmetric: one tail serves both outcomes.
@@ -96,9 +108,10 @@ class Logit(AbstractLink):
         larger = 1 / (1 + small)
         smaller = small * larger
         prob = np.where(eta > 0, larger, smaller)
-        softplus = np.maximum(eta, 0) + np.log1p(small)
+        # Only the outcome that eta speaks against costs more than the logarithm.
+        against = np.where(eta < 0, successes, -failures) * eta
         return (
-            successes * eta - total * softplus,
+            against - total * np.log1p(small),
             successes - total * prob,
             -total * (larger * smaller),
         )
@@ -124,6 +137,15 @@ class Logit(AbstractLink):
         if (sign > 0).any():
             odds *= -sign
         return prob, odds
+
+    def log_density(self, eta: Array) -> tuple[Array, Array]:
+        (log_prob, rest, _), (log_rest, minus_prob, _) = self.log_tails(eta)
+        return log_prob + log_rest, rest + minus_prob
+
+    def log_between(self, eta: Array, gap: Array) -> Array:
+        low, high = self.log_tails(eta)[1][0], self.log_tails(eta + gap)[0][0]
+        between: Array = low + high + log1m_exp(-gap)
+        return between
 
     def link(self, prob: Array) -> Array:
         return np.log(prob) - np.log1p(-prob)
@@ -158,6 +180,25 @@ class Probit(AbstractLink):
         density = np.exp(-z * z / 2 - _HALF_LOG_2PI)
         return ndtr(z), sign * density, -z * density
 
+    def log_density(self, eta: Array) -> tuple[Array, Array]:
+        return -eta * eta / 2 - _HALF_LOG_2PI, -eta
+
+    def log_between(self, eta: Array, gap: Array) -> Array:
+        # In the lower tail by symmetry, where the difference of tails keeps its digits.
+        end = eta + gap
+        flip = eta > 0
+        low, high = np.where(flip, -end, eta), np.where(flip, -eta, end)
+        log_high = log_ndtr(high)
+        wide = log_high + log1m_exp(np.minimum(log_ndtr(low) - log_high, -1e-300))
+        # A narrow gap: the density at Gauss nodes, relative to the largest of them.
+        at = low + gap * _NODES.reshape((-1,) + (1,) * np.ndim(gap))
+        log_density = -at * at / 2 - _HALF_LOG_2PI
+        peak = log_density.max(0)
+        mass = np.tensordot(_WEIGHTS, np.exp(log_density - peak), 1)
+        near = gap < np.minimum(0.5, 3 / (1 + np.abs(eta)))
+        between: Array = np.where(near, np.log(gap) + peak + np.log(mass), wide)
+        return between
+
     def link(self, prob: Array) -> Array:
         values: Array = ndtri(prob)
         return values
@@ -184,6 +225,16 @@ class Cloglog(AbstractLink):
         second = first * (1 - hazard)
         sign = np.where(success, 1.0, -1.0)
         return np.where(success, -np.expm1(-hazard), rest), sign * first, sign * second
+
+    def log_density(self, eta: Array) -> tuple[Array, Array]:
+        hazard = np.exp(np.minimum(eta, _LARGE_HAZARD))
+        return eta - hazard, 1 - hazard
+
+    def log_between(self, eta: Array, gap: Array) -> Array:
+        hazard = np.exp(np.minimum(eta, _LARGE_HAZARD))
+        more = hazard * np.expm1(np.minimum(gap, _LARGE_HAZARD))
+        between: Array = -hazard + log1m_exp(-np.maximum(more, 1e-300))
+        return between
 
     def link(self, prob: Array) -> Array:
         return np.log(-np.log1p(-prob))

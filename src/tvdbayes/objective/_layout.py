@@ -34,7 +34,7 @@ class Layout:
     @cached_property
     def bound(self) -> BoundLinear:
         """The predictor at the x rows of the table."""
-        return self.model.predictor.bind(self.cells, self.scale_on)
+        return self.model.bind(self.cells, self.scale_on)
 
     @property
     def family(self) -> AbstractFamily:

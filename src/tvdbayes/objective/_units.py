@@ -150,7 +150,7 @@ class PooledUnits(AbstractUnits):
     pairs: Pairs
     slot_of_pair: Segments
     to_units: sparse.csr_array
-    from_cells: sparse.csc_array
+    from_cells: sparse.csr_array
     atom_of_cell: Segments
     atom_of_pair: IntArray
     node_weight: Array
@@ -171,7 +171,7 @@ class PooledUnits(AbstractUnits):
         return self.to_units.T
 
     def data_mass(self, p: Array) -> Array:
-        summed: Array = self.from_cells @ p
+        summed: Array = self._from_slots @ (self.from_cells @ p)
         return summed / self.n_partitions
 
     def whole(self, p: Array) -> Array | None:
@@ -247,15 +247,14 @@ def make_units(
         atom, y, weight = np.arange(n_atoms), np.ones(n_atoms), np.ones(n_atoms)
         slot_of_pair = atom
         to_units = _ones(np.tile(atom, len(groups)), groups.ravel())
-        seen = sparse.diags_array((cells.y > 0).astype(float))
-        from_cells = (seen @ to_units[grouping.atom_of_cell]).T
+        slot_of_cell, seen = grouping.atom_of_cell, cells.y > 0
     else:
         outcomes = np.unique(cells.y)
         bins = Bins(outcomes, outcomes) if bins is None else bins.covering(outcomes)
         number = bins.number(cells.y)
         slot_key, to_units = _incidence(groups, grouping.atom_of_cell, number, bins.n_bins)
         slot_of_cell = np.searchsorted(slot_key, grouping.atom_of_cell * bins.n_bins + number)
-        from_cells = to_units[slot_of_cell].T
+        seen = np.ones(cells.n_cells, bool)
         slot_atom, slot_bin = np.divmod(slot_key, bins.n_bins)
         slot_of_pair, node = _expand(slot_bin, *bins.nodes())
         atom, (y, weight) = slot_atom[slot_of_pair], node
@@ -268,7 +267,10 @@ def make_units(
         Pairs(family, bound, Segments(x_index, cells.n_x), y[:, None], cells.trials[x_index, None]),
         Segments(slot_of_pair, to_units.shape[0]),
         to_units,
-        from_cells,
+        sparse.csr_array(
+            (np.ones(seen.sum()), (slot_of_cell[seen], np.flatnonzero(seen))),
+            shape=(to_units.shape[0], cells.n_cells),
+        ),
         atom_of_cell,
         atom,
         np.where(possible, weight, 0.0)[:, None],

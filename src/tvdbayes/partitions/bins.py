@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh_tridiagonal
 
+from tvdbayes._array import gauss_sum
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.cells import Cells
@@ -19,8 +19,6 @@ from tvdbayes.partitions.groups import ENOUGH_ROWS
 
 __all__ = ["Bins", "learn_bins", "median_cell"]
 
-_NODES = 12
-"""Outcomes that stand for a bin: all of a narrow one, Gauss nodes of a wide one."""
 _LEAST_BINS = 3
 
 
@@ -62,6 +60,20 @@ class Bins:
         order = np.argsort(lows)
         return Bins(lows[order], highs[order])
 
+    def isolating(self, outcomes: Sequence[float]) -> "Bins":
+        """These bins, with the given outcomes cut out to stand alone."""
+        lows, highs = self.lows, self.highs
+        for outcome in outcomes:
+            cut = (lows <= outcome) & (highs >= outcome)
+            left, right = cut & (lows < outcome), cut & (highs > outcome)
+            alone, before, after = (
+                np.full(n.sum(), outcome + step)
+                for n, step in ((cut, 0.0), (left, -1.0), (right, 1.0))
+            )
+            lows = np.sort(np.concatenate([lows[~cut], lows[left], alone, after]))
+            highs = np.sort(np.concatenate([highs[~cut], before, alone, highs[right]]))
+        return Bins(lows, highs)
+
     def number(self, y: Array) -> IntArray:
         """The bin of each outcome, all of which must lie in one."""
         return np.searchsorted(self.lows, y, side="right") - 1
@@ -73,10 +85,9 @@ class Bins:
     def nodes(self) -> tuple[IntArray, Array, Array]:
         """The bin of each node, the nodes, and their weights.
 
-        A weighted sum over the nodes of a bin is the sum over its outcomes: exactly for narrow
-        bins, and for any polynomial of degree below twice the number of nodes for wide ones.
+        A weighted sum over the nodes of a bin is the sum over its outcomes, see `gauss_sum`.
         """
-        found = [_gauss(low, high) for low, high in zip(self.lows, self.highs, strict=True)]
+        found = [gauss_sum(low, high) for low, high in zip(self.lows, self.highs, strict=True)]
         bins = np.repeat(np.arange(self.n_bins), [len(y) for y, _ in found])
         y, weights = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return bins, y, weights
@@ -88,17 +99,6 @@ class Bins:
             for low, high in zip(self.lows[wide], self.highs[wide], strict=True)
         ]
         return ", ".join(named[:6]) + (", ..." if len(named) > 6 else "")
-
-
-def _gauss(low: float, high: float) -> tuple[Array, Array]:
-    """Nodes and weights of the sum over low, low + 1, ..., high."""
-    n = high - low + 1
-    if n <= _NODES:
-        return np.arange(low, high + 1), np.ones(int(n))
-    k = np.arange(1.0, _NODES)
-    off = k / 2 * np.sqrt((n * n - k * k) / (4 * k * k - 1))
-    nodes, vectors = eigh_tridiagonal(np.zeros(_NODES), off)
-    return (low + high) / 2 + nodes, n * vectors[0] ** 2
 
 
 def learn_bins(cells: Cells, grouping: Grouping, group_size: float) -> Bins | None:

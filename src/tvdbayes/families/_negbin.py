@@ -1,0 +1,29 @@
+"""The negative binomial law with real size, on which two families rest."""
+
+import numpy as np
+
+from tvdbayes._array import excess_exp, stirling_error
+from tvdbayes._typing import Array
+
+__all__ = ["log_negbin"]
+
+_HALF_LOG_2PI = 0.9189385332046727
+
+
+def log_negbin(y: Array, size: Array, log_mean: Array) -> Array:
+    """Log pmf of y for a size (1 / dispersion) and a mean, in Loader's form.
+
+    It is a binomial law of ``size`` in ``size + y``: peak minus two deviances, none of which
+    cancels, however large size and counts are.
+    """
+    mean = np.exp(log_mean)
+    count = np.maximum(y, 1.0)
+    # The logarithm of (size + y) / (size + mean), whether that is near 1 or not.
+    away = (count - mean) / (size + mean)
+    far = np.log(size + count) - np.log(size + mean)
+    drift = np.where(np.abs(away) < 0.5, np.log1p(np.clip(away, -0.5, 0.5)), far)
+    peak = 0.5 * (np.log(size) - np.log(size + count) - np.log(count)) - _HALF_LOG_2PI
+    peak += stirling_error(size + count) - stirling_error(size) - stirling_error(count)
+    deviance = size * excess_exp(drift) + count * excess_exp(log_mean - np.log(count) + drift)
+    value: Array = np.where(y > 0, peak - deviance, -size * np.log1p(mean / size))
+    return value

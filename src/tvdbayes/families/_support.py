@@ -1,0 +1,48 @@
+"""Sums over counts without a largest value, to all digits, by few nodes."""
+
+import numpy as np
+
+from tvdbayes._array import gauss_sum
+from tvdbayes._typing import Array
+from tvdbayes.families._base import AbstractFamily
+
+__all__ = ["count_nodes", "mean_by_sum", "panels"]
+
+_FIRST = 24.0
+_FARTHEST = 1e15
+"""Beyond this many, neighbouring counts are the same floating-point number."""
+_NARROWEST, _WIDEST = 0.002, 0.5
+
+
+def panels(reach: Array, width: Array, ndim: int) -> tuple[Array, Array]:
+    """Nodes and weights, (S, 1, ...), of a sum from 0 to the largest `reach`.
+
+    Stretches grow with the distance from 0: by a factor of at most the smallest `width`, which is
+    how far, as a share of y, a pmf stays smooth.
+    """
+    last = min(float(np.max(reach)), _FARTHEST)
+    growth = float(np.clip(np.min(width), _NARROWEST, _WIDEST))
+    found, low = [gauss_sum(0.0, _FIRST - 1, int(_FIRST))], _FIRST
+    while low <= last:
+        high = low + max(12.0, np.floor(growth * low)) - 1
+        found.append(gauss_sum(low, high))
+        low = high + 1
+    y, weights = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    shape = (-1,) + (1,) * ndim
+    return y.reshape(shape), weights.reshape(shape)
+
+
+def count_nodes(mean: Array, dispersion: Array) -> tuple[Array, Array]:
+    """Nodes for counts of variance mean + dispersion * mean ** 2 with tails like a geometric's."""
+    spread = np.sqrt(mean + dispersion * mean * mean)
+    reach = mean + 45 * (1 + spread + dispersion * mean)
+    return panels(reach, spread / np.maximum(mean, 1e-300), mean.ndim)
+
+
+def mean_by_sum(family: AbstractFamily, eta: Array, trials: Array) -> Array:
+    """Expected outcome where there is no closed form."""
+    y, weights = family.nodes(eta, trials, 1.0)
+    total = np.zeros(eta.shape[1:])
+    for outcome, weight in zip(y, weights, strict=True):
+        total += weight * outcome * family.pmf(outcome, eta, trials)
+    return total

@@ -1,0 +1,190 @@
+"""Outcomes that are names, with or without an order; y holds their numbers 0, 1, ..."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from tvdbayes._errors import SettingsError
+from tvdbayes._typing import Array, BoolArray
+from tvdbayes.families._base import AbstractFamily, Jet
+from tvdbayes.families.links import AbstractLink, Logit
+
+__all__ = ["Categorical", "Ordinal"]
+
+_CERTAIN = 1e-6
+_LARGE_GAP = 60.0
+
+
+class _Levels(AbstractFamily):
+    """What the two families share: a finite list of levels."""
+
+    levels: tuple[str, ...]
+
+    needs: ClassVar[str] = "the numbers 0, 1, ... of its levels"
+    by_levels: ClassVar[bool] = True
+
+    def _check_levels(self) -> None:
+        if len(self.levels) < 2 or len(set(self.levels)) < len(self.levels):
+            raise SettingsError(
+                f"{type(self).__name__} needs at least 2 different levels; got {self.levels!r}."
+            )
+
+    def probabilities(self, eta: Array, trials: Array) -> Array:
+        """Probability of each level, (K, ...)."""
+        return np.stack(
+            [self.pmf(np.array(float(j)), eta, trials) for j in range(len(self.levels))]
+        )
+
+    def mean(self, eta: Array, trials: Array) -> Array:
+        numbers = np.arange(float(len(self.levels)))
+        mean: Array = np.tensordot(numbers, self.probabilities(eta, trials), 1)
+        return mean
+
+    def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
+        below = np.cumsum(self.probabilities(eta, trials), axis=0)[:-1]
+        drawn: Array = (rng.random(eta.shape[1:]) > below).sum(0).astype(float)
+        return drawn
+
+    def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
+        y = np.arange(float(len(self.levels))).reshape((-1,) + (1,) * (eta.ndim - 1))
+        return y, np.ones_like(y)
+
+    def possible(self, y: Array, trials: Array) -> BoolArray:
+        known: BoolArray = (y == np.round(y)) & (y >= 0) & (y < len(self.levels))
+        return known
+
+    def degenerate(self, eta: Array, trials: Array) -> BoolArray:
+        certain: BoolArray = self.probabilities(eta, trials).max(0) > 1 - _CERTAIN
+        return certain
+
+
+@dataclass(frozen=True)
+class Categorical(_Levels):
+    """One of several names: multinomial logit, every covariate with a slope for each level.
+
+    Parameters
+    ----------
+    levels : tuple of str
+        Names of the outcomes 0, 1, ...
+    coding : str
+        "reference": log odds of each further level against the first. "sum": log odds against the
+        average; under a ridge this treats all levels alike.
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> law = tb.Categorical(("bus", "car", "train"))
+    >>> law.pmf(np.array([0.0]), np.zeros((2, 1)), np.ones(1)).round(4)
+    array([0.3333])
+    """
+
+    levels: tuple[str, ...]
+    coding: Literal["reference", "sum"] = "reference"
+
+    name: ClassVar[str] = "categorical"
+
+    def __post_init__(self) -> None:
+        self._check_levels()
+        if self.coding not in ("reference", "sum"):
+            raise SettingsError(f'coding must be "reference" or "sum"; got {self.coding!r}.')
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        return self.levels[1:]
+
+    @property
+    def n_main(self) -> int:
+        return len(self.levels) - 1
+
+    def _first(self, eta: Array) -> Array:
+        """The predictor of the first level."""
+        return np.zeros(eta.shape[1:]) if self.coding == "reference" else -eta.sum(0)
+
+    def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
+        whole = np.concatenate([self._first(eta)[None], eta])
+        peak = whole.max(0)
+        mass = np.exp(whole - peak)
+        total = mass.sum(0)
+        prob = mass / total
+        number = np.arange(len(whole)).reshape((-1,) + (1,) * (eta.ndim - 1))
+        hit = number == y
+        value = np.where(hit, whole - peak, 0.0).sum(0) - np.log(total)
+        off, bend = hit - prob, -prob[:, None] * prob
+        bend[range(len(whole)), range(len(whole))] += prob
+        if self.coding == "reference":
+            return value, off[1:], -bend[1:, 1:] + 0 * value
+        # Every predictor counts with -1 for the first level.
+        first = off[1:] - off[0]
+        second = -(bend[1:, 1:] - bend[1:, :1] - bend[:1, 1:] + bend[0, 0])
+        return value, first, second + 0 * value
+
+    def saturated(self, y: Array, trials: Array) -> Array:
+        number = np.arange(1, len(self.levels)).reshape((-1,) + (1,) * np.ndim(y))
+        guess = np.where(number == y, 2.0, 0.0)
+        return guess - np.where(y == 0, 2.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Ordinal(_Levels):
+    """Ordered names: P(Y <= j) = F(threshold_j - eta), with F the inverse of the link.
+
+    The first threshold is 0, since eta has an intercept (minus the usual first threshold); the
+    logarithms of the gaps between thresholds are further predictors, so that the order is kept.
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> law = tb.Ordinal(("poor", "fair", "good"))
+    >>> law.pmf(np.array([0.0]), np.zeros((2, 1)), np.ones(1))
+    array([0.5])
+    """
+
+    levels: tuple[str, ...]
+    link: AbstractLink = field(default_factory=Logit)
+
+    name: ClassVar[str] = "ordinal"
+
+    def __post_init__(self) -> None:
+        self._check_levels()
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        return ("", *(f"gap {name}" for name in self.levels[1:-1]))
+
+    def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
+        gaps = np.exp(np.clip(eta[1:], -_LARGE_GAP, _LARGE_GAP))
+        number = np.arange(1, len(self.levels) - 1).reshape((-1,) + (1,) * (eta.ndim - 1))
+        at_top, at_bottom = y == len(self.levels) - 1, y == 0
+        # The gaps below the outcome's upper threshold and below its lower one.
+        up, down = np.where(number <= y, gaps, 0.0), np.where(number < y, gaps, 0.0)
+        high, low = up.sum(0) - eta[0], down.sum(0) - eta[0]
+        gap = np.where(at_top | at_bottom, 1.0, (up - down).sum(0))
+        bottom, top = self.link.log_tails(np.where(at_top, low, high))
+        between = self.link.log_between(low, gap)
+        value = np.where(at_bottom, bottom[0], np.where(at_top, top[0], between))
+        # Derivatives in the upper and the lower threshold: densities as a share of the mass.
+        log_high, high_ratio = self.link.log_density(high)
+        log_low, low_ratio = self.link.log_density(low)
+        a, b = np.exp(log_high - between), np.exp(log_low - between)
+        in_high = np.where(at_bottom, bottom[1], np.where(at_top, 0.0, a))
+        in_low = np.where(at_top, top[1], np.where(at_bottom, 0.0, -b))
+        high_2 = np.where(at_bottom, bottom[2], np.where(at_top, 0.0, a * (high_ratio - a)))
+        low_2 = np.where(at_top, top[2], np.where(at_bottom, 0.0, -b * (low_ratio + b)))
+        mixed = np.where(at_top | at_bottom, 0.0, a * b)
+        up, down = (np.concatenate([0 * high[None] - 1, part + 0 * high]) for part in (up, down))
+        first = in_high * up + in_low * down
+        second = (
+            high_2 * up[:, None] * up
+            + low_2 * down[:, None] * down
+            + mixed * (up[:, None] * down + down[:, None] * up)
+        )
+        for j in range(1, len(first)):
+            second[j, j] += first[j]
+        return value, first, second
+
+    def saturated(self, y: Array, trials: Array) -> Array:
+        middle = (len(self.levels) - 1) / 2
+        main = (y - 0.5) * 4 / max(middle, 1.0)
+        gaps = np.full((len(self.levels) - 2, *np.shape(y)), np.log(4 / max(middle, 1.0)))
+        return np.concatenate([main[None], gaps])

@@ -1,0 +1,327 @@
+"""Wrappers around any family of counts: too many zeros, no zeros, a largest recorded value."""
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import ClassVar
+
+import numpy as np
+
+from tvdbayes._array import log1m_exp
+from tvdbayes._errors import SettingsError
+from tvdbayes._typing import Array, BoolArray
+from tvdbayes.families._base import AbstractFamily, Jet
+from tvdbayes.families._support import panels
+from tvdbayes.families.links import Logit
+
+__all__ = ["Censored", "Hurdle", "ZeroInflated", "ZeroTruncated"]
+
+_CERTAIN = 1e-6
+_RARE = 1e-3
+"""A tail rarer than this is summed itself; a likelier one is what the rest leaves."""
+_REACH = 1e6
+_MOST_BELOW = 10_000
+
+
+class _Wrapper(AbstractFamily):
+    """What wrappers take over from the family inside."""
+
+    base: AbstractFamily
+
+    counts: ClassVar[bool] = True
+
+    def _check_base(self) -> None:
+        base: object = self.base
+        if not (isinstance(base, AbstractFamily) and base.counts):
+            raise SettingsError(
+                f"{type(self).__name__} goes around a family of counts such as Poisson(); "
+                f"got {base!r}."
+            )
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        return self.base.predictors
+
+    @property
+    def needs_trials(self) -> bool:
+        return self.base.needs_trials
+
+    @property
+    def spikes(self) -> tuple[float, ...]:
+        return (*self.base.spikes, 0.0)
+
+    def saturated(self, y: Array, trials: Array) -> Array:
+        return self.base.saturated(y, trials)
+
+    def possible(self, y: Array, trials: Array) -> BoolArray:
+        return self.base.possible(y, trials)
+
+    def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
+        return self.base.nodes(eta[: len(self.base.predictors)], trials, power)
+
+
+class _WithZeros(_Wrapper):
+    """One more predictor: the log odds of a zero that the family inside does not make."""
+
+    extra: ClassVar[str]
+    needs: ClassVar[str] = "whole outcomes of at least 0"
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        return (*self.base.predictors, self.extra)
+
+    def saturated(self, y: Array, trials: Array) -> Array:
+        guess = np.where(y > 0, -2.0, 0.0)
+        return np.concatenate([self.base.saturated(y, trials), guess[None]])
+
+    def _zero(self, eta: Array) -> Array:
+        """Probability of a zero from outside."""
+        return Logit().tail_slope(np.array(True), eta[-1])[0]
+
+    def degenerate(self, eta: Array, trials: Array) -> BoolArray:
+        certain: BoolArray = self.pmf(np.zeros(eta.shape[1:]), eta, trials) > 1 - _CERTAIN
+        return certain
+
+
+@dataclass(frozen=True)
+class ZeroInflated(_WithZeros):
+    """Counts of a base family, but some rows are zero for another reason.
+
+    P(0) = inflation + (1 - inflation) * base(0); the further predictor is the log odds of
+    inflation.
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> tb.ZeroInflated(tb.Poisson()).predictors
+    ('', 'inflation')
+    """
+
+    base: AbstractFamily
+
+    name: ClassVar[str] = "zero_inflated"
+    extra: ClassVar[str] = "inflation"
+
+    def __post_init__(self) -> None:
+        self._check_base()
+
+    def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
+        inside, score, bend = self.base.log_jet(y, eta[:-1], trials)
+        (log_zero, zero_1, zero_2), (log_rest, rest_1, rest_2) = Logit().log_tails(eta[-1])
+        both = np.logaddexp(log_zero, log_rest + inside)
+        value = np.where(y == 0, both, log_rest + inside)
+        # How much of this outcome comes from inside: all of it unless it is 0.
+        own = np.exp(log_rest + inside - value)
+        other = np.where(y == 0, np.exp(log_zero - both), 0.0)
+        apart = zero_1 - rest_1
+        first = np.concatenate([own * score, (other * zero_1 + own * rest_1)[None]])
+        second = np.empty((len(first), *first.shape))
+        mixed = own * other
+        second[:-1, :-1] = own * bend + mixed * score[:, None] * score
+        second[:-1, -1] = second[-1, :-1] = -mixed * apart * score
+        second[-1, -1] = other * zero_2 + own * rest_2 + mixed * apart * apart
+        return value, first, second
+
+    def mean(self, eta: Array, trials: Array) -> Array:
+        return (1 - self._zero(eta)) * self.base.mean(eta[:-1], trials)
+
+    def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
+        kept = rng.random(eta.shape[1:]) >= self._zero(eta)
+        return kept * self.base.sample(rng, eta[:-1], trials)
+
+
+@dataclass(frozen=True)
+class ZeroTruncated(_Wrapper):
+    """Counts of a base family among which zeros cannot be seen.
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> tb.ZeroTruncated(tb.Poisson()).pmf(np.array([1.0]), np.zeros((1, 1)), np.ones(1)).round(4)
+    array([0.582])
+    """
+
+    base: AbstractFamily
+
+    name: ClassVar[str] = "truncated"
+    needs: ClassVar[str] = "whole outcomes of at least 1"
+
+    def __post_init__(self) -> None:
+        self._check_base()
+
+    def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
+        value, score, bend = self.base.log_jet(y, eta, trials)
+        log_zero, zero_1, zero_2 = self.base.log_jet(np.zeros_like(y), eta, trials)
+        # A base that makes nothing but zeros leaves odds that can still be squared.
+        log_zero = np.minimum(log_zero, -1e-150)
+        log_seen = log1m_exp(log_zero)
+        odds = np.exp(log_zero - log_seen)
+        return (
+            value - log_seen,
+            score + odds * zero_1,
+            bend + odds * zero_2 + odds * (1 + odds) * zero_1[:, None] * zero_1,
+        )
+
+    def mean(self, eta: Array, trials: Array) -> Array:
+        return self.base.mean(eta, trials) / self._seen(eta, trials)
+
+    def _seen(self, eta: Array, trials: Array) -> Array:
+        """Probability that the base makes no zero."""
+        log_zero = self.base.log_pmf(np.zeros(eta.shape[1:]), eta, trials)
+        seen: Array = np.maximum(-np.expm1(log_zero), 1e-300)
+        return seen
+
+    def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
+        trials = np.broadcast_to(trials, eta.shape[1:])
+        drawn = np.zeros(eta.shape[1:])
+        often = self._seen(eta, trials) > 0.1
+        while (missing := often & (drawn == 0)).any():
+            drawn[missing] = self.base.sample(rng, eta[:, missing], trials[missing])
+        rare = ~often
+        if rare.any():
+            # Nearly all would be zeros: go up from 1 until the cumulated mass is enough.
+            left = rng.random(int(rare.sum()))
+            y = np.ones(left.size)
+            while True:
+                left -= self.pmf(y, eta[:, rare], trials[rare])
+                open_ = left > 1e-15
+                if not open_.any():
+                    break
+                y[open_] += 1
+            drawn[rare] = y
+        return drawn
+
+    def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
+        y, weights = self.base.nodes(eta, trials, power)
+        return np.where(y < 1, 1.0, y), np.where(y < 1, 0.0, weights)
+
+    def possible(self, y: Array, trials: Array) -> BoolArray:
+        return self.base.possible(y, trials) & (y >= 1)
+
+    def degenerate(self, eta: Array, trials: Array) -> BoolArray:
+        certain: BoolArray = self.pmf(np.ones(eta.shape[1:]), eta, trials) > 1 - _CERTAIN
+        return certain
+
+
+@dataclass(frozen=True)
+class Hurdle(_WithZeros):
+    """Zeros by a law of their own, positive counts by the truncated base family.
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> tb.Hurdle(tb.Poisson()).predictors
+    ('', 'zero')
+    """
+
+    base: AbstractFamily
+
+    name: ClassVar[str] = "hurdle"
+    extra: ClassVar[str] = "zero"
+
+    def __post_init__(self) -> None:
+        self._check_base()
+
+    def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
+        inside = ZeroTruncated(self.base).log_jet(np.maximum(y, 1.0), eta[:-1], trials)
+        tail = Logit().log_tail(y == 0, eta[-1])
+        positive = y > 0
+        value, score, bend = (np.where(positive, part, 0.0) for part in inside)
+        first = np.concatenate([score, tail[1][None]])
+        second = np.zeros((len(first), *first.shape))
+        second[:-1, :-1], second[-1, -1] = bend, tail[2]
+        return value + tail[0], first, second
+
+    def mean(self, eta: Array, trials: Array) -> Array:
+        return (1 - self._zero(eta)) * ZeroTruncated(self.base).mean(eta[:-1], trials)
+
+    def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
+        kept = rng.random(eta.shape[1:]) >= self._zero(eta)
+        return kept * ZeroTruncated(self.base).sample(rng, eta[:-1], trials)
+
+
+@dataclass(frozen=True)
+class Censored(_Wrapper):
+    """Counts of a base family that are recorded only up to `upper`, which means "or more".
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> tb.Censored(tb.Poisson(), 2).pmf(np.array([2.0]), np.zeros((1, 1)), np.ones(1)).round(6)
+    array([0.264241])
+    """
+
+    base: AbstractFamily
+    upper: int
+
+    name: ClassVar[str] = "censored"
+    needs: ClassVar[str] = "whole outcomes from 0 to its upper limit"
+
+    def __post_init__(self) -> None:
+        self._check_base()
+        if not (isinstance(self.upper, Integral) and 1 <= self.upper <= _MOST_BELOW):
+            raise SettingsError(
+                f"upper must be a whole number from 1 to {_MOST_BELOW:,}; got {self.upper!r}."
+            )
+
+    @property
+    def spikes(self) -> tuple[float, ...]:
+        return (*self.base.spikes, float(self.upper))
+
+    def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
+        value, score, bend = self.base.log_jet(np.minimum(y, self.upper - 1.0), eta, trials)
+        at = np.broadcast_to(y >= self.upper, value.shape)
+        if at.any():
+            eta, trials = (
+                np.broadcast_to(eta, (len(eta), *at.shape)),
+                np.broadcast_to(trials, at.shape),
+            )
+            value[at], score[:, at], bend[:, :, at] = self._log_tail(eta[:, at], trials[at])
+        return value, score, bend
+
+    def _log_tail(self, eta: Array, trials: Array) -> Jet:
+        """Logarithm of the probability of `upper` or more, with derivatives, at eta (k, n)."""
+        below = np.arange(float(self.upper))[:, None]
+        jet = self._sum(below, np.ones_like(below), eta, trials)
+        jet = (1 - jet[0], -jet[1], -jet[2])
+        rare = jet[0] < _RARE
+        if rare.any():
+            beyond, weights = panels(np.array(self.upper * _REACH), np.array(1.0), 1)
+            for mine, its in zip(
+                jet,
+                self._sum(self.upper + beyond, weights, eta[:, rare], trials[rare]),
+                strict=True,
+            ):
+                mine[..., rare] = its
+        total = np.maximum(jet[0], 1e-300)
+        first = jet[1] / total
+        return np.log(total), first, jet[2] / total - first[:, None] * first
+
+    def _sum(self, y: Array, weights: Array, eta: Array, trials: Array) -> Jet:
+        """Sum of the base's pmf over y (S, 1), with derivatives."""
+        k, n = eta.shape
+        total, first, second = np.zeros(n), np.zeros((k, n)), np.zeros((k, k, n))
+        for outcome, weight in zip(y, weights, strict=True):
+            possible = self.base.possible(np.ceil(outcome), trials)
+            parts = self.base.jet(np.where(possible, outcome, 0.0), eta, trials)
+            for whole, part in zip((total, first, second), parts, strict=True):
+                np.add(whole, np.where(possible, weight * part, 0.0), out=whole)
+        return total, first, second
+
+    def mean(self, eta: Array, trials: Array) -> Array:
+        y = np.arange(self.upper + 1.0).reshape((-1,) + (1,) * (eta.ndim - 1))
+        mean: Array = (y * self.pmf(y, eta[:, None], trials)).sum(0)
+        return mean
+
+    def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
+        return np.minimum(self.base.sample(rng, eta, trials), float(self.upper))
+
+    def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
+        y = np.arange(self.upper + 1.0).reshape((-1,) + (1,) * (eta.ndim - 1))
+        return y, np.ones_like(y)
+
+    def possible(self, y: Array, trials: Array) -> BoolArray:
+        return self.base.possible(y, trials) & (y <= self.upper)
+
+    def degenerate(self, eta: Array, trials: Array) -> BoolArray:
+        full = self.pmf(np.full(eta.shape[1:], float(self.upper)), eta, trials)
+        return self.base.degenerate(eta, trials) | (full > 1 - _CERTAIN)
