@@ -50,6 +50,11 @@ class AbstractFamily(ABC):
         return 1
 
     @property
+    def levels(self) -> tuple[str, ...]:
+        """Names of the outcomes 0, 1, ..., where outcomes are names."""
+        return ()
+
+    @property
     def needs_trials(self) -> bool:
         """Whether outcomes are counted out of a known number of trials."""
         return False

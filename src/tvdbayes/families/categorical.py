@@ -19,15 +19,20 @@ _LARGE_GAP = 60.0
 class _Levels(AbstractFamily):
     """What the two families share: a finite list of levels."""
 
-    levels: tuple[str, ...]
+    names: tuple[str, ...]
 
     needs: ClassVar[str] = "the numbers 0, 1, ... of its levels"
-    by_levels: ClassVar[bool] = True
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        return self.names
 
     def _check_levels(self) -> None:
-        if len(self.levels) < 2 or len(set(self.levels)) < len(self.levels):
+        given: object = self.names
+        named = isinstance(given, tuple) and all(isinstance(name, str) for name in given)
+        if not named or len(set(self.names)) < max(len(self.names), 2):
             raise SettingsError(
-                f"{type(self).__name__} needs at least 2 different levels; got {self.levels!r}."
+                f"{type(self).__name__} needs a tuple of at least 2 different names; got {given!r}."
             )
 
     def probabilities(self, eta: Array, trials: Array) -> Array:
@@ -65,7 +70,7 @@ class Categorical(_Levels):
 
     Parameters
     ----------
-    levels : tuple of str
+    names : tuple of str
         Names of the outcomes 0, 1, ...
     coding : str
         "reference": log odds of each further level against the first. "sum": log odds against the
@@ -79,7 +84,7 @@ class Categorical(_Levels):
     array([0.3333])
     """
 
-    levels: tuple[str, ...]
+    names: tuple[str, ...]
     coding: Literal["reference", "sum"] = "reference"
 
     name: ClassVar[str] = "categorical"
@@ -140,7 +145,7 @@ class Ordinal(_Levels):
     array([0.5])
     """
 
-    levels: tuple[str, ...]
+    names: tuple[str, ...]
     link: AbstractLink = field(default_factory=Logit)
 
     name: ClassVar[str] = "ordinal"

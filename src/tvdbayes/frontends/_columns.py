@@ -12,7 +12,7 @@ from tvdbayes._typing import Array
 from tvdbayes.families import AbstractFamily
 from tvdbayes.frontends._guard import Reading
 
-__all__ = ["encode", "frame_of", "numbers", "offsets", "trials_of"]
+__all__ = ["encode", "frame_of", "numbers", "offsets", "require_column", "trials_of"]
 
 _MOST_COLUMNS = 1000
 
@@ -41,16 +41,7 @@ def frame_of(data: pd.DataFrame | dict[str, object]) -> pd.DataFrame:
 
 def numbers(frame: pd.DataFrame, name: str, what: str) -> Array:
     """A column of numbers without gaps."""
-    if not isinstance(name, str):
-        raise DataError(
-            f"{what}= takes the name of a column; got {type(name).__name__}. Put the values into "
-            "the data and pass their name."
-        )
-    if name not in frame.columns:
-        raise DataError(
-            f"{what} names {name!r}, which is no column of the data. "
-            f"Columns: {', '.join(map(str, frame.columns))}."
-        )
+    require_column(frame, name, what)
     column = frame[name]
     kind = getattr(column.dtype, "kind", "O")
     if kind not in "biuf":
@@ -61,6 +52,20 @@ def numbers(frame: pd.DataFrame, name: str, what: str) -> Array:
     values = column.to_numpy(dtype=float, na_value=np.nan)
     _require_finite(values, name)
     return values
+
+
+def require_column(frame: pd.DataFrame, name: str, what: str) -> None:
+    """Raise unless this is the name of a column."""
+    if not isinstance(name, str):
+        raise DataError(
+            f"{what}= takes the name of a column; got {type(name).__name__}. Put the values into "
+            "the data and pass their name."
+        )
+    if name not in frame.columns:
+        raise DataError(
+            f"{what} names {name!r}, which is no column of the data. "
+            f"Columns: {', '.join(map(str, frame.columns))}."
+        )
 
 
 def encode(reading: Reading, frame: pd.DataFrame) -> tuple[Array, tuple[str, ...], ModelSpec]:

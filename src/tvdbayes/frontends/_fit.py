@@ -1,6 +1,6 @@
 """What `fit` returns: the posterior, and how the data were encoded."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from formulaic import ModelSpec
 
@@ -25,12 +25,15 @@ class Fit:
         How columns became covariates; replayed on new data.
     cell_of_row : (n,)
         The cell of each input row, -1 for rows of weight zero.
+    more_encodings : dict of formulaic.ModelSpec
+        The same for further predictors that have covariates.
     """
 
     posterior: Posterior
     formula: str
     encoding: ModelSpec
     cell_of_row: IntArray
+    more_encodings: dict[str, ModelSpec] = field(default_factory=dict)
 
     @property
     def param_names(self) -> tuple[str, ...]:

@@ -10,7 +10,6 @@ import pandas as pd
 
 from tvdbayes._errors import (
     DataError,
-    FamilyError,
     SettingsError,
     WildValueWarning,
 )
@@ -18,19 +17,12 @@ from tvdbayes._typing import Array
 from tvdbayes.bootstrap import posterior_bootstrap
 from tvdbayes.cells import Cells, compress
 from tvdbayes.divergences import KLD, TVD, AbstractDivergence, DensityPower, Hellinger
-from tvdbayes.families import (
-    AbstractFamily,
-    AbstractLink,
-    Bernoulli,
-    Binomial,
-    Cloglog,
-    Logit,
-    Poisson,
-    Probit,
-)
-from tvdbayes.frontends._columns import encode, frame_of, numbers, offsets, trials_of
+from tvdbayes.families import AbstractFamily
+from tvdbayes.frontends._columns import frame_of, numbers, offsets, trials_of
+from tvdbayes.frontends._encoded import encode_all
 from tvdbayes.frontends._fit import Fit
 from tvdbayes.frontends._guard import read_formula
+from tvdbayes.frontends._laws import law_and_outcome
 from tvdbayes.frontends._progress import progress_bar
 from tvdbayes.model import Model
 from tvdbayes.partitions import (
@@ -40,14 +32,13 @@ from tvdbayes.partitions import (
     KMeansGroups,
     Singletons,
 )
-from tvdbayes.predictors import dependent_columns
+from tvdbayes.predictors import Linear, dependent_columns
 from tvdbayes.weights import BaseMeasure, Prior
 
 __all__ = ["fit"]
 
 Part = TypeVar("Part")
 
-_LINKS: dict[str, AbstractLink] = {"logit": Logit(), "probit": Probit(), "cloglog": Cloglog()}
 _DIVERGENCES: dict[str, AbstractDivergence] = {
     d.name: d for d in (TVD(), KLD(), Hellinger(), DensityPower())
 }
@@ -80,6 +71,7 @@ def fit(
     n_atoms: int = 100,
     ridge: float | Literal["auto"] = "auto",
     bins: Sequence[float] | Literal["auto", "none"] = "auto",
+    predictors: dict[str, str] | None = None,
     n_jobs: int = 1,
     progress: bool | None = None,
 ) -> Fit:
@@ -91,7 +83,9 @@ def fit(
         ``"outcome ~ terms"``; terms are columns and C, log, sqrt, poly, ... of columns.
     data : DataFrame or dict of columns
     family : str or AbstractFamily
-        "poisson", "bernoulli" or "binomial".
+        "poisson", "negativebinomial", "geometric", "discreteweibull", "bernoulli", "binomial",
+        "betabinomial", "categorical", "ordinal"; "zero_inflated_X", "hurdle_X" or "truncated_X"
+        around a count family X; or a family such as ``Censored(Poisson(), 10)``.
     link : str, optional
         "log" for counts; "logit" (default), "probit" or "cloglog" otherwise.
     divergence : str or AbstractDivergence
@@ -113,6 +107,9 @@ def fit(
         Penalty on squared standardised slopes.
     bins : "auto", "none" or numbers
         Counts that are compared together, by the first of each bin; "auto" where they are thin.
+    predictors : dict, optional
+        Covariates of further predictors by name, as in ``{"inflation": "~ child"}``; dispersion,
+        inflation and the like are constant otherwise.
     n_jobs : int
         Processes to use.
     progress : bool, optional
@@ -134,27 +131,26 @@ def fit(
     """
     frame = frame_of(data)
     reading = read_formula(formula, list(frame.columns))
-    law = _family(family, link)
     divergence = _named(divergence, _DIVERGENCES, "divergence", AbstractDivergence)
     groups = _named(partition, _PARTITIONS, "partition", AbstractPartition)
     prior = _prior(alpha, base_measure, n_atoms)
-    y = numbers(frame, reading.outcome, "outcome")
+    law, y = law_and_outcome(family, link, frame, reading.outcome)
     n_trials = trials_of(frame, trials, law)
     counts = None if weights is None else numbers(frame, weights, "weights")
     law.check_outcomes(y, n_trials)
-    x, names, spec = encode(reading, frame)
+    encoded = encode_all(reading, predictors, law, frame)
     made = compress(
-        x,
+        encoded.x,
         y,
         weights=counts,
         offset=offsets(frame, offset, exposure),
         trials=n_trials,
-        names=names,
+        names=encoded.names,
     )
-    _check_table(made.cells, law, ridge)
+    _check_table(made.cells, law, encoded.linear, ridge)
     with progress_bar(progress, f"{n_draws} draws") as report:
         posterior = posterior_bootstrap(
-            Model(law),
+            Model(law, encoded.linear),
             made.cells,
             divergence=divergence,
             partition=groups,
@@ -166,30 +162,7 @@ def fit(
             n_jobs=n_jobs,
             progress=report,
         )
-    return Fit(posterior, formula, spec, made.cell_of_row)
-
-
-def _family(family: str | AbstractFamily, link: str | None) -> AbstractFamily:
-    if isinstance(family, AbstractFamily):
-        if link is not None:
-            raise SettingsError(
-                f"link={link!r} goes with a family given by name; give {type(family).__name__} "
-                "its own link instead."
-            )
-        return family
-    if not isinstance(family, str):
-        raise FamilyError(f"family must be a name or a family such as Poisson(); got {family!r}.")
-    if family == "poisson":
-        if link not in (None, "log"):
-            raise FamilyError(f'The family "poisson" has the link "log"; got {link!r}.')
-        return Poisson()
-    bounded = {"bernoulli": Bernoulli, "binomial": Binomial}
-    if family not in bounded:
-        raise FamilyError(
-            f"There is no family {family!r}. Choose from poisson, {', '.join(bounded)}."
-        )
-    chosen = "logit" if link is None else link
-    return bounded[family](_named(chosen, _LINKS, "link", AbstractLink))
+    return Fit(posterior, formula, encoded.spec, made.cell_of_row, encoded.more)
 
 
 def _named(value: str | Part, table: dict[str, Part], what: str, kind: type) -> Part:
@@ -218,7 +191,7 @@ def _prior(alpha: float, base_measure: Cells | BaseMeasure | None, n_atoms: int)
     return Prior(alpha, base_measure, n_atoms)
 
 
-def _check_table(cells: Cells, law: AbstractFamily, ridge: float | str) -> None:
+def _check_table(cells: Cells, law: AbstractFamily, linear: Linear, ridge: float | str) -> None:
     """Raise for data that cannot identify the coefficients; warn of wild values."""
     if cells.n_obs < 2:
         raise DataError("The data hold 1 sample (1 row of positive weight); at least 2 are needed.")
@@ -226,14 +199,16 @@ def _check_table(cells: Cells, law: AbstractFamily, ridge: float | str) -> None:
         raise DataError(
             f"Every outcome is {cells.y[0]:g}; both 0 and 1 must occur to tell them apart."
         )
-    dependent = dependent_columns(cells.x)
-    if dependent and not (isinstance(ridge, Real) and ridge > 0):
-        raise DataError(
-            "The other columns already determine "
-            f"{', '.join(repr(cells.names[j]) for j in dependent)} (constant, duplicated, an "
-            f"unused level, or more columns than distinct rows: {cells.x.shape[1]} and "
-            f"{cells.n_x}). Leave it out, or pass a ridge above 0."
-        )
+    for block in dict.fromkeys(linear.columns or ()):
+        columns = [j for j in block if j >= 0]
+        dependent = [columns[j] for j in dependent_columns(cells.x[:, columns])] if columns else []
+        if dependent and not (isinstance(ridge, Real) and ridge > 0):
+            raise DataError(
+                "The other columns already determine "
+                f"{', '.join(repr(cells.names[j]) for j in dependent)} (constant, duplicated, an "
+                f"unused level, or more columns than distinct rows: {len(columns)} and "
+                f"{cells.n_x}). Leave it out, or pass a ridge above 0."
+            )
     for name, column in zip(cells.names, cells.x.T, strict=True):
         low, high = _quantiles(column, cells.x_counts, [0.25, 0.75])
         if high > low and np.ptp(column) > _WILD_X * (high - low):
