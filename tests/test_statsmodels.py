@@ -71,3 +71,95 @@ def test_cpunish_poisson():
     scale = frame[names].std().to_numpy()
     assert np.allclose(found[1:] * scale, glm.params[1:] * scale, atol=1e-6)
     assert np.isclose(found[0], glm.params.iloc[0], atol=1e-5)
+
+
+RANDHIE = ["lncoins", "fmde", "physlm", "disea"]
+
+
+@pytest.fixture(scope="module")
+def visits():
+    """Every fourth row of the RAND experiment: doctor visits, with an intercept column."""
+    frame = sm.datasets.randhie.load_pandas().data.iloc[::4].reset_index(drop=True)
+    return frame, sm.add_constant(frame[RANDHIE])
+
+
+def test_randhie_negative_binomial(visits):
+    frame, x = visits
+    fit = sm.NegativeBinomial(frame.mdvis, x).fit(disp=0, method="newton", maxiter=500, tol=1e-12)
+    expected = [*fit.params[:-1], np.log(fit.params.iloc[-1])]
+    found = ordinary("mdvis ~ " + " + ".join(RANDHIE), frame, family="negativebinomial")
+    assert np.allclose(found, expected, atol=1e-5)
+
+
+def test_randhie_zero_inflated_poisson_with_covariates_of_the_inflation(visits):
+    frame, x = visits
+    inflation = sm.add_constant(frame[["physlm"]])
+    fit = sm.ZeroInflatedPoisson(frame.mdvis, x, exog_infl=inflation).fit(
+        disp=0, method="newton", maxiter=500, tol=1e-12
+    )
+    found = tb.fit(
+        "mdvis ~ " + " + ".join(RANDHIE),
+        frame,
+        family="zero_inflated_poisson",
+        predictors={"inflation": "~ physlm"},
+        divergence="kld",
+        n_draws=0,
+    )
+    assert found.param_names[-2:] == ("inflation:Intercept", "inflation:physlm")
+    assert np.allclose(found.estimate, [*fit.params[2:], *fit.params[:2]], atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_randhie_zero_inflated_negative_binomial_has_the_same_likelihood(visits):
+    """The inflation tends to 0 here: its log odds mean nothing, the likelihood does."""
+    frame, x = visits
+    fit = sm.ZeroInflatedNegativeBinomialP(frame.mdvis, x).fit(
+        disp=0, method="bfgs", maxiter=2000, gtol=1e-9
+    )
+    family = tb.ZeroInflated(tb.NegativeBinomial())
+    found = tb.fit(
+        "mdvis ~ " + " + ".join(RANDHIE), frame, family=family, divergence="kld", n_draws=0
+    )
+    posterior = found.posterior
+    pmf = posterior.model.pmf(posterior.cells, found.estimate[:, None])[:, 0]
+    likelihood = posterior.cells.counts @ np.log(pmf)
+    assert abs(likelihood / fit.llf - 1) < 1e-8 or likelihood > fit.llf
+
+
+def test_randhie_truncated_and_hurdle(visits):
+    from statsmodels.discrete.truncated_model import TruncatedLFPoisson
+
+    frame, x = visits
+    seen = frame.mdvis > 0
+    model = TruncatedLFPoisson(frame.mdvis[seen], x[seen])
+    positive = ordinary("mdvis ~ " + " + ".join(RANDHIE), frame[seen], family="truncated_poisson")
+    # Its optimiser stops early; at our parameters its own likelihood is stationary and higher.
+    assert np.abs(model.score(positive)).max() < 1e-5 * seen.sum()
+    hurdle = ordinary("mdvis ~ " + " + ".join(RANDHIE), frame, family="hurdle_poisson")
+    assert np.allclose(hurdle[:-1], positive, atol=1e-6)
+    assert abs(1 / (1 + np.exp(-hurdle[-1])) - 1 + seen.mean()) < 1e-9
+
+
+def test_anes96_multinomial_logit():
+    frame = sm.datasets.anes96.load_pandas().data
+    names = ["logpopul", "selfLR", "age", "educ"]
+    fit = sm.MNLogit(frame.PID, sm.add_constant(frame[names])).fit(disp=0, maxiter=200, tol=1e-12)
+    found = ordinary("PID ~ " + " + ".join(names), frame, family="categorical")
+    assert np.allclose(found, fit.params.to_numpy().T.ravel(), atol=1e-5)
+
+
+# Its optimiser asks for more than rounding allows, and says so.
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("link", ["logit", "probit"])
+def test_anes96_ordered(link):
+    from statsmodels.miscmodels.ordinal_model import OrderedModel
+
+    frame = sm.datasets.anes96.load_pandas().data
+    names = ["logpopul", "selfLR", "age", "educ"]
+    fit = OrderedModel(frame.PID.astype(int), frame[names], distr=link).fit(
+        disp=0, method="bfgs", maxiter=2000, gtol=1e-9
+    )
+    found = ordinary("PID ~ " + " + ".join(names), frame, family="ordinal", link=link)
+    # Ours: an intercept, minus the first threshold; both keep the logarithms of the gaps.
+    first, *gaps = fit.params[len(names) :]
+    assert np.allclose(found, [-first, *fit.params[: len(names)], *gaps], atol=1e-5)
