@@ -28,6 +28,7 @@ _HOME = {
     "BetaBinomial": "families",
     "Categorical": "families",
     "Censored": "families",
+    "CustomFamily": "families",
     "DiscreteWeibull": "families",
     "Geometric": "families",
     "Hurdle": "families",

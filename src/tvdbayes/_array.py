@@ -19,6 +19,7 @@ __all__ = [
     "log1m_exp",
     "log_ndtr",
     "ndtr",
+    "psi",
     "stirling_error",
     "trigamma_gap",
 ]

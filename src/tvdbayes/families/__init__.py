@@ -4,6 +4,7 @@ from tvdbayes.families._base import AbstractFamily, Jet
 from tvdbayes.families.bounded import Bernoulli, BetaBinomial, Binomial
 from tvdbayes.families.categorical import Categorical, Ordinal
 from tvdbayes.families.counts import DiscreteWeibull, Geometric, NegativeBinomial, Poisson
+from tvdbayes.families.custom import CustomFamily
 from tvdbayes.families.inflated import Censored, Hurdle, ZeroInflated, ZeroTruncated
 from tvdbayes.families.links import AbstractLink, Cloglog, Logit, Probit
 
@@ -18,6 +19,7 @@ __all__ = [
     "Categorical",
     "Censored",
     "Cloglog",
+    "CustomFamily",
     "DiscreteWeibull",
     "Geometric",
     "Hurdle",

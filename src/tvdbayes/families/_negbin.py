@@ -1,11 +1,13 @@
 """The negative binomial law with real size, on which two families rest."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tvdbayes._array import excess_exp, stirling_error
 from tvdbayes._typing import Array
 
-__all__ = ["log_negbin"]
+__all__ = ["by_outcome", "log_negbin"]
 
 _HALF_LOG_2PI = 0.9189385332046727
 
@@ -27,3 +29,15 @@ def log_negbin(y: Array, size: Array, log_mean: Array) -> Array:
     deviance = size * excess_exp(drift) + count * excess_exp(log_mean - np.log(count) + drift)
     value: Array = np.where(y > 0, peak - deviance, -size * np.log1p(mean / size))
     return value
+
+
+def by_outcome(law: Callable[[Array, Array], Array], y: Array, size: Array) -> Array:
+    """``law(y, size)``, once for each distinct y where the size is the same in all rows.
+
+    That is the rule: a dispersion without covariates. Special functions are what costs here.
+    """
+    column = y.ndim == 2 and y.shape[1] == 1 and size.ndim == 2 and len(y) > 1
+    if column and (size == size[:1]).all():
+        outcomes, index = np.unique(y[:, 0], return_inverse=True)
+        return law(outcomes[:, None], size[:1]).take(index, axis=0)
+    return law(y, size)

@@ -5,10 +5,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from tvdbayes._array import digamma_gap, excess_exp, gammaln, stirling_error, trigamma_gap
+from tvdbayes._array import digamma_gap, excess_exp, gammaln, psi, stirling_error, trigamma_gap
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.families._base import AbstractFamily, Jet
-from tvdbayes.families._negbin import log_negbin
+from tvdbayes.families._negbin import by_outcome, log_negbin
 from tvdbayes.families.links import AbstractLink, Logit
 
 __all__ = ["Bernoulli", "BetaBinomial", "Binomial"]
@@ -19,6 +19,8 @@ _SMALL = 50
 _HALF_LOG_2PI = 0.9189385332046727
 _LARGE_DISPERSION = 60.0
 _TINY = 1e-100
+_PLAIN = 2000.0
+"""Up to trials and sizes of this sum, plain gamma functions lose less than 1e-11."""
 
 
 @dataclass(frozen=True)
@@ -204,6 +206,22 @@ class BetaBinomial(AbstractFamily):
         second[0, 1] = second[1, 0] = mixed
         second[1, 1] = a * a * aa - 2 * a * b * whole_2 + b * b * bb - first[1]
         return value, first, second
+
+    def slopes(self, y: Array, eta: Array, trials: Array) -> tuple[Array, Array]:
+        size = self._size(eta)
+        if np.max(trials) + np.max(size) > _PLAIN:
+            return super().slopes(y, eta, trials)
+        prob, slope = self.link.tail_slope(np.array(True), eta[0])
+        prob = np.clip(prob, _TINY, 1 - 1e-16)
+        failures, a = trials - y, prob * size
+        b = size - a
+        log_pmf = gammaln(y + a) - gammaln(a) + (gammaln(failures + b) - gammaln(b))
+        log_pmf += by_outcome(lambda n, s: gammaln(s) - gammaln(n + s), trials + 0 * y, size)
+        log_pmf += gammaln(trials + 1) - gammaln(y + 1) - gammaln(failures + 1)
+        whole = by_outcome(digamma_gap, trials + 0 * y, size)
+        in_a, in_b = psi(y + a) - psi(a) - whole, psi(failures + b) - psi(b) - whole
+        pmf = np.exp(log_pmf)
+        return pmf, np.stack([pmf * slope * size * (in_a - in_b), -pmf * (a * in_a + b * in_b)])
 
     @staticmethod
     def _size(eta: Array) -> Array:

@@ -188,6 +188,19 @@ class Ordinal(_Levels):
             second[j, j] += first[j]
         return value, first, second
 
+    def slopes(self, y: Array, eta: Array, trials: Array) -> tuple[Array, Array]:
+        gaps = np.exp(np.clip(eta[1:], -_LARGE_GAP, _LARGE_GAP))
+        number = np.arange(1, len(self.levels) - 1).reshape((-1,) + (1,) * (eta.ndim - 1))
+        up, down = np.where(number <= y, gaps, 0.0), np.where(number < y, gaps, 0.0)
+        yes = np.array(True)
+        high, in_high = self.link.tail_slope(yes, up.sum(0) - eta[0])
+        low, in_low = self.link.tail_slope(yes, down.sum(0) - eta[0])
+        top, bottom = y == len(self.levels) - 1, y == 0
+        high, in_high = np.where(top, 1.0, high), np.where(top, 0.0, in_high)
+        low, in_low = np.where(bottom, 0.0, low), np.where(bottom, 0.0, in_low)
+        first = np.concatenate([(in_low - in_high)[None], in_high * up - in_low * down])
+        return high - low, first
+
     def saturated(self, y: Array, trials: Array) -> Array:
         middle = (len(self.levels) - 1) / 2
         main = (y - 0.5) * 4 / max(middle, 1.0)

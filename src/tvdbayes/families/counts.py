@@ -15,7 +15,7 @@ from tvdbayes._array import (
 )
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.families._base import AbstractFamily, Jet
-from tvdbayes.families._negbin import log_negbin
+from tvdbayes.families._negbin import by_outcome, log_negbin
 from tvdbayes.families._support import count_nodes, mean_by_sum, panels
 from tvdbayes.families.links import Logit
 
@@ -25,6 +25,8 @@ __all__ = ["DiscreteWeibull", "Geometric", "NegativeBinomial", "Poisson"]
 _LARGE = 300.0
 _LARGE_DISPERSION = 60.0
 _LARGE_SHAPE = 5.0
+_PLAIN = 2000.0
+"""Up to counts and sizes of this sum, plain logarithms lose less than 1e-11."""
 _LARGE_HAZARD = 150.0
 _NOTHING = 1e-6
 # Below this many, the plain formula is right to 13 digits, and faster.
@@ -164,14 +166,43 @@ class NegativeBinomial(AbstractFamily):
         kept = size / (size + mean)
         off, mixed = (y - mean) * kept, (y - mean) * kept * (mean / (size + mean))
         # Of size * (log(size + mean) - psi(size + y) + psi(size)), large terms are taken out.
-        gap = size * (np.log1p((mean - y) / (size + y)) + np.log1p(y / size) - digamma_gap(y, size))
+        gap = size * np.log1p((mean - y) / (size + y)) + by_outcome(self._lag, y, size)
         first = np.stack([off, gap + off])
         second = np.empty((2, *first.shape))
         second[0, 0] = -mean * kept * ((size + y) / (size + mean))
         second[0, 1] = second[1, 0] = -mixed
-        bend = trigamma_gap(y, size) + y / (size * (size + y))
-        second[1, 1] = size * size * bend - gap - mixed - (kept * (size / (size + y))) * (y - mean)
+        bend = by_outcome(self._bend, y, size)
+        second[1, 1] = bend - gap - mixed - (kept * (size / (size + y))) * (y - mean)
         return value, first, second
+
+    def slopes(self, y: Array, eta: Array, trials: Array) -> tuple[Array, Array]:
+        size = self._size(eta)
+        if np.max(y, initial=0.0) + np.max(size) > _PLAIN:
+            return super().slopes(y, eta, trials)
+        mean = _exp(eta[0])
+        whole = size + mean
+        log_whole = np.log(whole)
+        pmf = np.exp(by_outcome(_log_rising, y, size) + y * eta[0] - (y + size) * log_whole)
+        off = (y - mean) * (size / whole)
+        gap = size * log_whole + by_outcome(self._lag_and_log, y, size)
+        return pmf, np.stack([pmf * off, pmf * (gap + off)])
+
+    def pmf(self, y: Array, eta: Array, trials: Array) -> Array:
+        return self.slopes(y, eta, trials)[0]
+
+    @staticmethod
+    def _lag(y: Array, size: Array) -> Array:
+        lag: Array = size * (np.log1p(y / size) - digamma_gap(y, size))
+        return lag
+
+    @classmethod
+    def _lag_and_log(cls, y: Array, size: Array) -> Array:
+        return cls._lag(y, size) - size * np.log(size + y)
+
+    @staticmethod
+    def _bend(y: Array, size: Array) -> Array:
+        bend: Array = size * size * (trigamma_gap(y, size) + y / (size * (size + y)))
+        return bend
 
     @staticmethod
     def _size(eta: Array) -> Array:
@@ -238,6 +269,17 @@ class DiscreteWeibull(AbstractFamily):
         shape: Array = np.exp(np.clip(eta[1], -_LARGE_SHAPE, _LARGE_SHAPE))
         return shape
 
+    def slopes(self, y: Array, eta: Array, trials: Array) -> tuple[Array, Array]:
+        shape = self._shape(eta)
+        low, high = (shape * (np.log(np.maximum(part, 1e-300)) - eta[0]) for part in (y, y + 1))
+        hazard, next_hazard = (np.exp(np.clip(p, -_LARGE, _LARGE_HAZARD)) for p in (low, high))
+        hazard = np.where(y > 0, hazard, 0.0)
+        left, next_left = np.exp(-hazard), np.exp(-next_hazard)
+        pmf = left * -np.expm1(hazard - next_hazard)
+        flow, next_flow = hazard * left, next_hazard * next_left
+        first = np.stack([shape * (flow - next_flow), next_flow * high - flow * low])
+        return pmf, first
+
     def _hazard(self, y: Array, eta: Array) -> Jet:
         """(y / scale) ** shape with derivatives in both predictors."""
         shape = self._shape(eta)
@@ -274,6 +316,12 @@ class DiscreteWeibull(AbstractFamily):
     def degenerate(self, eta: Array, trials: Array) -> BoolArray:
         nothing: BoolArray = self.pmf(np.zeros(eta.shape[1:]), eta, trials) > 1 - _NOTHING
         return nothing
+
+
+def _log_rising(y: Array, size: Array) -> Array:
+    """Log of Gamma(y + size) / (Gamma(size) y!) * size ** size, by plain logarithms."""
+    value: Array = gammaln(y + size) - gammaln(size) - gammaln(y + 1) + size * np.log(size)
+    return value
 
 
 def _exp(eta: Array) -> Array:

@@ -121,6 +121,13 @@ class ZeroInflated(_WithZeros):
         second[-1, -1] = other * zero_2 + own * rest_2 + mixed * apart * apart
         return value, first, second
 
+    def slopes(self, y: Array, eta: Array, trials: Array) -> tuple[Array, Array]:
+        inside, slope = self.base.slopes(y, eta[:-1], trials)
+        zero, zero_1 = Logit().tail_slope(np.array(True), eta[-1])
+        here = y == 0
+        pmf = zero * here + (1 - zero) * inside
+        return pmf, np.concatenate([(1 - zero) * slope, (zero_1 * (here - inside))[None]])
+
     def mean(self, eta: Array, trials: Array) -> Array:
         return (1 - self._zero(eta)) * self.base.mean(eta[:-1], trials)
 

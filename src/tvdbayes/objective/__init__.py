@@ -52,7 +52,12 @@ class Objective:
         penalty = Penalty.make(self.ridge, bound.penalised, reference)
         return self.divergence.build(
             group=lambda divergence: GroupProblem.make(
-                self.layout, divergence, penalty, p, self._anchor
+                self.layout,
+                divergence,
+                penalty,
+                p,
+                anchor=self._anchor,
+                near=self.reference is not None,
             ),
             row=lambda divergence: RowProblem(self.layout, divergence, penalty, p),
         )

@@ -27,6 +27,8 @@ class GroupProblem:
         Mass of each unit's group, where one of two outcomes stands for both.
     anchor : array or None
         What the units reuse at every point of every draw.
+    curved : bool
+        Whether steps use the second derivatives of the pmf.
     """
 
     layout: Layout
@@ -36,6 +38,7 @@ class GroupProblem:
     atom_mass: Array
     whole: Array | None
     anchor: Array | None
+    curved: bool
 
     @classmethod
     def make(
@@ -44,12 +47,16 @@ class GroupProblem:
         divergence: AbstractGroupDivergence,
         penalty: Penalty,
         p: Array,
+        *,
         anchor: Array | None,
+        near: bool,
     ) -> "GroupProblem":
-        """The problems of the cell masses p (m, B)."""
+        """The problems of the cell masses p (m, B); `near` if the search starts near the end."""
         units = layout.units
         data_mass, atom_mass = np.maximum(units.data_mass(p), TINY), units.atom_mass(p)
-        return cls(layout, divergence, penalty, data_mass, atom_mass, units.whole(p), anchor)
+        curved = units.exact or not near
+        whole = units.whole(p)
+        return cls(layout, divergence, penalty, data_mass, atom_mass, whole, anchor, curved)
 
     @property
     def accuracy(self) -> Accuracy:
@@ -80,6 +87,7 @@ class GroupProblem:
             self.atom_mass.take(index, axis=1),
             None if self.whole is None else self.whole.take(index, axis=1),
             self.anchor,
+            self.curved,
         )
 
     def compare(self, model_mass: Array) -> AbstractComparison:
@@ -91,7 +99,7 @@ class GroupProblem:
     def at(self, theta: Array) -> "GroupPoint":
         pairs = self.layout.units.pairs
         second = None
-        if self.anchor is None:
+        if self.curved:
             pmf, first, second = pairs.jet(theta)
         else:
             pmf, first = pairs.slopes(theta)

@@ -46,7 +46,7 @@ class Pairs:
 
     def pmf(self, theta: Array) -> Array:
         """(Q, B)."""
-        return self._by_chunks(lambda *at: (self.family.pmf(*at),), theta)[0]
+        return self._by_chunks(self.family.slopes, theta)[0]
 
     def jet(self, theta: Array) -> Jet:
         """The pmf with derivatives in eta."""

@@ -83,7 +83,7 @@ class AbstractUnits(ABC):
         """Gradient (d, B), curvature (d, d, B), and the Jacobian that `change` needs.
 
         ``mass`` (U, B) is the model mass of the units; ``jet`` holds the pairs' masses (Q, B) per
-        pmf, and the first (k, Q, B) and, without an anchor, second (k, k, Q, B) derivatives of the
+        pmf, and the first (k, Q, B) and, where asked for, second (k, k, Q, B) derivatives of the
         pmf in eta;
         ``slope`` and ``bend`` (U, B) are those of the divergence in the units' masses.
         """
@@ -187,7 +187,10 @@ class PooledUnits(AbstractUnits):
 
     def anchor(self, theta: Array, mass: Array) -> Array | None:
         # The Jacobian as a share of the mass hardly changes with theta, nor with the weights of
-        # the draws: taking it once saves d sums over all pairs in every step.
+        # the draws: taking it once saves d sums over all pairs in every step. With dispersion or
+        # inflation beside the mean it does change, and there the sums are not what costs.
+        if len(self.pairs.bound.designs) > 1:
+            return None
         pmf, first = self.pairs.slopes(theta)
         total = np.maximum(self.total(mass * pmf), 1e-300)
         return self.jacobian(mass * first) / total
@@ -202,14 +205,12 @@ class PooledUnits(AbstractUnits):
     ) -> tuple[Array, Array, Array]:
         atom_mass, first, second = jet
         pull = atom_mass * self.slot_of_pair.spread(self.to_units @ slope)
-        if anchor is None:
-            assert second is not None
-            jacobian = self.jacobian(atom_mass * first)
+        jacobian = self.jacobian(atom_mass * first) if anchor is None else anchor * mass
+        if second is not None:
             grad, hess = self.pairs.pull_back(pull * first, pull * second)
         else:
             # Gauss-Newton: the second derivatives of the pmf nearly cancel over a group, and
             # without them the curvature is never negative. Measured: fewer steps, half the time.
-            jacobian = anchor * mass
             grad = self.pairs.pull_back_slope(pull * first)
             hess = np.zeros((len(grad), *grad.shape))
             bend = bend + _FLOOR * bend.mean(0)
