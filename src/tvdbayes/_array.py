@@ -4,6 +4,7 @@ The core asks for special functions and segment sums here, never from SciPy itse
 """
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import eigh_tridiagonal
 from scipy.special import erfcx, gammaln, log_ndtr, ndtr, psi, zeta
 
@@ -37,7 +38,10 @@ class Segments:
         self.index = index
         self.n = n
         self._identity = index.size == n and bool((index == np.arange(n)).all())
-        self._starts = np.searchsorted(index, np.arange(n))
+        ends = np.searchsorted(index, np.arange(n + 1))
+        # A product with a sparse matrix of ones: several times faster than add.reduceat.
+        shape = (n, index.size)
+        self._sum = sparse.csr_array((np.ones(index.size), np.arange(index.size), ends), shape)
 
     def spread(self, values: Array) -> Array:
         """(n, B) to (len(index), B)."""
@@ -45,7 +49,9 @@ class Segments:
 
     def total(self, values: Array) -> Array:
         """(len(index), B) to (n, B)."""
-        return values if self._identity else np.add.reduceat(values, self._starts, axis=0)
+        if self._identity:
+            return values
+        return np.asarray(self._sum @ values)
 
 
 def excess_exp(t: Array) -> Array:

@@ -30,6 +30,7 @@ AUTO_RIDGE = 1e-4
 _PILOT = 64
 _STARTS = 3
 _MATTERS = 1e-4
+_RIVAL = 0.02
 _UNBIASED = 300
 """Rows per group from which the bias of small groups, 0.6 / rows, is not worth correcting."""
 _POOL = 32
@@ -123,7 +124,7 @@ def prepare(
     robust = replace(robust, reference=modes.theta[:, 0])
     pool, n_starts, shift = modes.theta, 1, np.zeros(len(modes.theta))
     if pilot:
-        pool, n_starts, shift = _pool(robust, modes.theta, seed, size)
+        pool, n_starts, shift = _pool(robust, _rivals(modes, cells.n_obs), seed, size)
     plan = Plan(
         robust,
         twin,
@@ -189,6 +190,12 @@ def _sample(cells: Cells, rng: np.random.Generator) -> Cells:
     )
 
 
+def _rivals(modes: Solution, n_obs: float) -> Array:
+    """The modes (d, K) that random weights might make the best, best first."""
+    near = modes.value <= modes.value.min() + _RIVAL + 3 / np.sqrt(n_obs)
+    return modes.theta[:, near]
+
+
 def _pool(robust: Objective, modes: Array, seed: int, size: int) -> tuple[Array, int, Array]:
     """Candidates for every draw, how many of them each should start from, and the shift of draws.
 
@@ -205,14 +212,21 @@ def _pool(robust: Objective, modes: Array, seed: int, size: int) -> tuple[Array,
         and report_groups(cells, partition).median_size < _UNBIASED
     )
     n_draws = _PILOT if biased else min(size, _PILOT)
-    pilot = reweight(cells, Stream.generator(seed, Stream.PILOT), n_draws)
-    problem = robust.on(pilot.p)
-    solved = solve_from_pool(problem, modes, min(_STARTS, modes.shape[1]))
+    pilot = reweight(cells, Stream.generator(seed, Stream.PILOT), n_draws).p
+    blocks = [robust.on(pilot[:, at : at + size]) for at in range(0, n_draws, size)]
+    n_modes = min(_STARTS, modes.shape[1])
+    first = [solve_from_pool(problem, modes, n_modes) for problem in blocks]
+    solved = Solution.join(first)
     # Scoring a candidate costs a pass over the pairs: few are worth it where these are many, and
     # none where one start is enough.
     most = _POOL_OF_GROUPS if partition.pools_rows else _POOL
     pool = np.column_stack([modes, spread_out(solved.theta, most)])
-    again = solve_from_pool(problem, pool, _STARTS, solved)
+    again = Solution.join(
+        [
+            solve_from_pool(problem, pool, _STARTS, known)
+            for problem, known in zip(blocks, first, strict=True)
+        ]
+    )
     matters = (solved.value - again.value).max() > _MATTERS
     shift = _shift(again.theta, modes[:, 0]) if biased else still
     if matters:
