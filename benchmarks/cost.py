@@ -63,7 +63,7 @@ def compare(name, x, y, family, n_bfgs=6, n_blocks=4):
     d = x.shape[1]
     with single_threaded():
         groups = Auto().learn(cells, d, 0)
-        bins = _outcome_bins("auto", cells, groups, ()) if family.counts else None
+        bins = _outcome_bins("auto", cells, groups, family) if family.counts else None
         layout = Layout(Model(family), cells, groups, cells, family.binary, bins)
         size = block_size(layout.units.n_elements + d * d)
         plan, _ = prepare(layout, TVD(), ridge="auto", cells=cells, prior=None, seed=0, size=size)

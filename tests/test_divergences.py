@@ -1,7 +1,16 @@
 import numpy as np
 import pytest
 
-from tvdbayes import KLD, TVD, DensityPower, Model, Poisson, SettingsError
+from tvdbayes import (
+    KLD,
+    TVD,
+    DensityPower,
+    Hellinger,
+    Model,
+    Poisson,
+    PowerDivergence,
+    SettingsError,
+)
 from tvdbayes.divergences import (
     ALL_DIVERGENCES,
     AbstractGroupDivergence,
@@ -32,6 +41,14 @@ def masses(rng, n=40):
 def test_a_table_is_at_distance_zero_from_itself(divergence, rng):
     data, _ = masses(rng)
     assert abs(divergence.term(data, data).sum()) < 1e-15
+
+
+def test_half_the_power_divergence_is_hellinger(rng):
+    data, model = masses(rng)
+    half = PowerDivergence(0.5).term(data, model)
+    assert np.allclose(half, Hellinger().term(data, model), atol=1e-15)
+    with pytest.raises(SettingsError, match="in \\(0, 1\\)"):
+        PowerDivergence(1.0)
 
 
 @group_divergences

@@ -22,6 +22,7 @@ _HOME = {
     "KLD": "divergences",
     "Hellinger": "divergences",
     "DensityPower": "divergences",
+    "PowerDivergence": "divergences",
     "Poisson": "families",
     "Bernoulli": "families",
     "Binomial": "families",

@@ -23,6 +23,7 @@ from tvdbayes.bootstrap._plan import AUTO_RIDGE, Plan, Solved, prepare, solve_bl
 from tvdbayes.cells import Cells
 from tvdbayes.divergences import TVD, AbstractDivergence
 from tvdbayes.execution import executor_for, single_threaded
+from tvdbayes.families import AbstractFamily
 from tvdbayes.model import Model
 from tvdbayes.objective import Layout
 from tvdbayes.partitions import (
@@ -122,7 +123,7 @@ def posterior_bootstrap(
         fold = divergence.folds and model.family.binary
         compared = None
         if divergence.on_groups and model.family.counts:
-            compared = _outcome_bins(bins, table, groups, model.family.spikes)
+            compared = _outcome_bins(bins, table, groups, model.family)
         layout = Layout(model, table, groups, cells, fold, compared)
         per_draw = layout.units.n_elements if divergence.on_groups else table.n_cells
         size = block_size(per_draw + d * d, drawn.n_atoms if drawn else 0)
@@ -152,7 +153,7 @@ def _outcome_bins(
     wanted: Sequence[float] | str,
     cells: Cells,
     partition: AbstractPartition,
-    spikes: tuple[float, ...],
+    family: AbstractFamily,
 ) -> Bins | None:
     if isinstance(wanted, str):
         if wanted not in ("auto", "none"):
@@ -160,11 +161,13 @@ def _outcome_bins(
                 f'bins must be "auto", "none" or the first count of each bin; got {wanted!r}.'
             )
         grouping = partition.group(cells)
-        if wanted == "none" or median_cell(cells, grouping) >= partition.thin:
+        # Thin cells pull a free spread in, so a law with one is binned sooner.
+        thin = partition.thin * len(family.predictors)
+        if wanted == "none" or median_cell(cells, grouping) >= thin:
             return None
         learned = learn_bins(cells, grouping, report_groups(cells, partition).median_size)
-        return None if learned is None else learned.isolating(spikes)
-    return Bins.starting_at(wanted, float(cells.y.max())).isolating(spikes)
+        return None if learned is None else learned.isolating(family.spikes)
+    return Bins.starting_at(wanted, float(cells.y.max())).isolating(family.spikes)
 
 
 def _check_settings(

@@ -16,7 +16,14 @@ from tvdbayes._errors import (
 from tvdbayes._typing import Array
 from tvdbayes.bootstrap import posterior_bootstrap
 from tvdbayes.cells import Cells, compress
-from tvdbayes.divergences import KLD, TVD, AbstractDivergence, DensityPower, Hellinger
+from tvdbayes.divergences import (
+    KLD,
+    TVD,
+    AbstractDivergence,
+    DensityPower,
+    Hellinger,
+    PowerDivergence,
+)
 from tvdbayes.families import AbstractFamily
 from tvdbayes.frontends._columns import frame_of, numbers, offsets, trials_of
 from tvdbayes.frontends._encoded import encode_all
@@ -40,7 +47,7 @@ __all__ = ["fit"]
 Part = TypeVar("Part")
 
 _DIVERGENCES: dict[str, AbstractDivergence] = {
-    d.name: d for d in (TVD(), KLD(), Hellinger(), DensityPower())
+    d.name: d for d in (TVD(), KLD(), Hellinger(), PowerDivergence(), DensityPower())
 }
 _PARTITIONS: dict[str, AbstractPartition] = {
     "auto": Auto(),
@@ -89,7 +96,7 @@ def fit(
     link : str, optional
         "log" for counts; "logit" (default), "probit" or "cloglog" otherwise.
     divergence : str or AbstractDivergence
-        "tvd", "kld" (ordinary), "hellinger" or "density_power".
+        "tvd", "kld" (ordinary), "hellinger", "power" or "density_power".
     n_draws, seed : int
         Posterior draws, and the seed that fixes them.
     offset, exposure : str, optional

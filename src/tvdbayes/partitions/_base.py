@@ -53,7 +53,8 @@ class AbstractPartition(ABC):
     unweighted data, otherwise the posterior mean, which recovers half of the lost efficiency."""
 
     thin: ClassVar[float]
-    """Outcomes are binned where the median row shares group and outcome with fewer rows."""
+    """Outcomes are binned where the median row shares group and outcome with fewer rows than this,
+    for each predictor of the family."""
 
     def learn(self, cells: Cells, n_params: int, seed: int) -> "AbstractPartition":
         """Fix the rule on a table; what is returned is a function of x alone."""
