@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks import accuracy, continuous, cost, coverage, real, speed
+from benchmarks import accuracy, continuous, cost, coverage, families, real, speed
 
 ALL = {
     "accuracy": accuracy.run,
@@ -13,6 +13,8 @@ ALL = {
     "stress": continuous.stresses,
     "real": real.run,
     "coverage_continuous": coverage.continuous,
+    "families": families.run,
+    "bins": families.bins,
     "cost": cost.run,
     "million": cost.million,
 }

@@ -2,6 +2,7 @@
 
 import resource
 import time
+from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import minimize
@@ -14,7 +15,7 @@ from tvdbayes.bootstrap import _outcome_bins
 from tvdbayes.bootstrap._plan import prepare
 from tvdbayes.execution import single_threaded
 from tvdbayes.objective import Layout
-from tvdbayes.partitions import Auto
+from tvdbayes.partitions import Auto, report_groups
 from tvdbayes.solvers import solve_from_pool
 from tvdbayes.weights import Stream, block_size, reweight
 
@@ -63,8 +64,10 @@ def compare(name, x, y, family, n_bfgs=6, n_blocks=4):
     d = x.shape[1]
     with single_threaded():
         groups = Auto().learn(cells, d, 0)
-        bins = _outcome_bins("auto", cells, groups, family) if family.counts else None
-        layout = Layout(Model(family), cells, groups, cells, family.binary, bins)
+        layout = Layout(Model(family), cells, groups, cells, family.binary)
+        report = report_groups(cells, groups.name, layout.grouping)
+        if family.counts:
+            layout = replace(layout, bins=_outcome_bins("auto", layout, report))
         size = block_size(layout.units.n_elements + d * d)
         plan, _ = prepare(layout, TVD(), ridge="auto", cells=cells, prior=None, seed=0, size=size)
         problem = plan.robust.on(reweight(cells, Stream.generator(0, Stream.DRAWS), size).p)

@@ -185,7 +185,7 @@ def test_the_report_says_what_the_groups_are(rng):
     assert np.isclose(fit.groups.expected_bias, 0.6 / fit.groups.median_size)
     assert "10 partitions" in str(fit.groups)
     cells = Cells.from_rows(np.ones((30, 1)), rng.poisson(2, 30))
-    assert report_groups(cells, Distinct()).median_size == 30
+    assert report_groups(cells, "distinct", Distinct().group(cells)).median_size == 30
 
 
 def test_too_few_rows_for_the_parameters_warn(rng):

@@ -5,6 +5,7 @@ Reweight the table at random; find the closest model; repeat.
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Literal, TypeGuard
@@ -23,7 +24,6 @@ from tvdbayes.bootstrap._plan import AUTO_RIDGE, Plan, Solved, prepare, solve_bl
 from tvdbayes.cells import Cells
 from tvdbayes.divergences import TVD, AbstractDivergence
 from tvdbayes.execution import executor_for, single_threaded
-from tvdbayes.families import AbstractFamily
 from tvdbayes.model import Model
 from tvdbayes.objective import Layout
 from tvdbayes.partitions import (
@@ -31,6 +31,7 @@ from tvdbayes.partitions import (
     AbstractPartition,
     Auto,
     Bins,
+    GroupReport,
     learn_bins,
     median_cell,
     report_groups,
@@ -121,10 +122,10 @@ def posterior_bootstrap(
     with single_threaded():
         groups = partition.learn(table, d, seed)
         fold = divergence.folds and model.family.binary
-        compared = None
+        layout = Layout(model, table, groups, cells, fold, grouped=groups.group(table))
+        report = report_groups(table, groups.name, layout.grouping)
         if divergence.on_groups and model.family.counts:
-            compared = _outcome_bins(bins, table, groups, model.family)
-        layout = Layout(model, table, groups, cells, fold, compared)
+            layout = replace(layout, bins=_outcome_bins(bins, layout, report))
         per_draw = layout.units.n_elements if divergence.on_groups else table.n_cells
         size = block_size(per_draw + d * d, drawn.n_atoms if drawn else 0)
         most = size * (per_draw + d * d + (size * drawn.n_atoms if drawn else 0))
@@ -144,30 +145,28 @@ def posterior_bootstrap(
         blocks.append(block)
         if progress is not None:
             progress(min(len(blocks) * size, n_draws), n_draws)
-    posterior = _assemble(plan, cells, unweighted, blocks, n_draws)
+    posterior = _assemble(plan, cells, unweighted, blocks, n_draws=n_draws, report=report)
     _warn(plan, posterior)
     return posterior
 
 
 def _outcome_bins(
-    wanted: Sequence[float] | str,
-    cells: Cells,
-    partition: AbstractPartition,
-    family: AbstractFamily,
+    wanted: Sequence[float] | str, layout: Layout, report: GroupReport
 ) -> Bins | None:
-    if isinstance(wanted, str):
-        if wanted not in ("auto", "none"):
-            raise SettingsError(
-                f'bins must be "auto", "none" or the first count of each bin; got {wanted!r}.'
-            )
-        grouping = partition.group(cells)
-        # Thin cells pull a free spread in, so a law with one is binned sooner.
-        thin = partition.thin * len(family.predictors)
-        if wanted == "none" or median_cell(cells, grouping) >= thin:
-            return None
-        learned = learn_bins(cells, grouping, report_groups(cells, partition).median_size)
-        return None if learned is None else learned.isolating(family.spikes)
-    return Bins.starting_at(wanted, float(cells.y.max())).isolating(family.spikes)
+    """The outcomes that are compared together, as asked for or as the table needs it."""
+    family, cells = layout.family, layout.cells
+    if not isinstance(wanted, str):
+        return Bins.starting_at(wanted, float(cells.y.max())).isolating(family.spikes)
+    if wanted not in ("auto", "none"):
+        raise SettingsError(
+            f'bins must be "auto", "none" or the first count of each bin; got {wanted!r}.'
+        )
+    # Thin cells pull a free spread in, so a law with one is binned sooner.
+    thin = layout.partition.thin * len(family.predictors)
+    if wanted == "none" or median_cell(cells, layout.grouping) >= thin:
+        return None
+    learned = learn_bins(cells, layout.grouping, report.median_size)
+    return None if learned is None else learned.isolating(family.spikes)
 
 
 def _check_settings(
@@ -215,7 +214,13 @@ def _affordable(n_jobs: int, elements: int, budget: int) -> int:
 
 
 def _assemble(
-    plan: Plan, cells: Cells, unweighted: Solved, blocks: list[Solved], n_draws: int
+    plan: Plan,
+    cells: Cells,
+    unweighted: Solved,
+    blocks: list[Solved],
+    *,
+    n_draws: int,
+    report: GroupReport,
 ) -> Posterior:
     layout, d = plan.robust.layout, unweighted.robust.theta.shape[0]
 
@@ -244,7 +249,7 @@ def _assemble(
         ridge=plan.robust.ridge,
         seed=plan.seed,
         shift=layout.bound.to_user(plan.shift[:, None])[:, 0],
-        groups=report_groups(layout.cells, layout.partition),
+        groups=report,
         bins=layout.bins,
     )
 

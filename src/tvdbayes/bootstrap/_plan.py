@@ -209,7 +209,7 @@ def _pool(robust: Objective, modes: Array, seed: int, size: int) -> tuple[Array,
     biased = (
         partition.pools_rows
         and robust.divergence.on_groups
-        and report_groups(cells, partition).median_size < _UNBIASED
+        and report_groups(cells, partition.name, robust.layout.grouping).median_size < _UNBIASED
     )
     n_draws = _PILOT if biased else min(size, _PILOT)
     pilot = reweight(cells, Stream.generator(seed, Stream.PILOT), n_draws).p

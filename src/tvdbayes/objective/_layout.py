@@ -10,7 +10,7 @@ from tvdbayes.families import AbstractFamily
 from tvdbayes.model import Model
 from tvdbayes.objective._pairs import Pairs
 from tvdbayes.objective._units import AbstractUnits, make_units
-from tvdbayes.partitions import AbstractPartition, Bins
+from tvdbayes.partitions import AbstractPartition, Bins, Grouping
 from tvdbayes.predictors import BoundLinear
 
 __all__ = ["Layout"]
@@ -21,7 +21,7 @@ class Layout:
     """A model bound to a table and its groups, in coordinates standardised on `scale_on`.
 
     ``fold`` lets one of two outcomes stand for both, where family and divergence allow; ``bins``
-    are the outcomes that are compared together.
+    are the outcomes that are compared together; ``grouped`` is the grouping where it is known.
     """
 
     model: Model
@@ -30,6 +30,7 @@ class Layout:
     scale_on: Cells
     fold: bool = False
     bins: Bins | None = None
+    grouped: Grouping | None = None
 
     @cached_property
     def bound(self) -> BoundLinear:
@@ -52,10 +53,14 @@ class Layout:
     @cached_property
     def units(self) -> AbstractUnits:
         """Where data and model are compared."""
-        grouping = self.partition.group(self.cells)
         return make_units(
-            self.family, self.bound, self.cells, grouping, fold=self.fold, bins=self.bins
+            self.family, self.bound, self.cells, self.grouping, fold=self.fold, bins=self.bins
         )
+
+    @cached_property
+    def grouping(self) -> Grouping:
+        """The partition applied to the table."""
+        return self.grouped or self.partition.group(self.cells)
 
     @property
     def x_trials(self) -> Array:
@@ -64,4 +69,4 @@ class Layout:
 
     def rebind(self, cells: Cells) -> "Layout":
         """The same model, groups and coordinates on another table."""
-        return replace(self, cells=cells)
+        return replace(self, cells=cells, grouped=None)

@@ -247,7 +247,10 @@ def make_units(
     if fold:
         atom, y, weight = np.arange(n_atoms), np.ones(n_atoms), np.ones(n_atoms)
         slot_of_pair = atom
-        to_units = _ones(np.tile(atom, len(groups)), groups.ravel())
+        to_units = sparse.csr_array(
+            # The partitions of an atom stand side by side, so rows are complete as they come.
+            (np.ones(groups.size), groups.T.ravel(), np.arange(0, groups.size + 1, len(groups)))
+        )
         slot_of_cell, seen = grouping.atom_of_cell, cells.y > 0
     else:
         outcomes = np.unique(cells.y)
@@ -294,12 +297,13 @@ def _expand(
 
 def _numbered(groups: IntArray) -> IntArray:
     """Give the groups of all partitions different numbers, without gaps, (R, n_atoms)."""
-    numbered, start = [], 0
-    for labels in groups:
-        _, index = np.unique(labels, return_inverse=True)
-        numbered.append(index + start)
-        start += index.max() + 1
-    return np.array(numbered)
+    numbered: IntArray = np.empty_like(groups)
+    start = 0
+    for row, labels in enumerate(groups):
+        used = np.bincount(labels) > 0
+        numbered[row] = (np.cumsum(used) - 1 + start)[labels]
+        start += int(used.sum())
+    return numbered
 
 
 def _incidence(

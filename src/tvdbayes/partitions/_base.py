@@ -126,18 +126,15 @@ class GroupReport:
         )
 
 
-def report_groups(cells: Cells, partition: AbstractPartition) -> GroupReport:
-    """Describe the groups that a partition makes of a table."""
-    grouping = partition.group(cells)
+def report_groups(cells: Cells, name: str, grouping: Grouping) -> GroupReport:
+    """Describe the groups that a partition of this name has made of a table."""
     mass = np.bincount(grouping.atom_of_cell, cells.counts)
-    sizes, counts = [], []
+    sizes = []
     for labels in grouping.groups:
-        _, index = np.unique(labels, return_inverse=True)
-        total = np.bincount(index, mass)
-        sizes.append(total[index])
-        counts.append(total.size)
-    size: Array = np.concatenate(sizes)
-    order = np.argsort(size, kind="stable")
-    cumulated = np.cumsum(np.tile(mass, len(sizes))[order])
-    median = float(size[order][np.searchsorted(cumulated, cumulated[-1] / 2)])
-    return GroupReport(partition.name, len(sizes), float(np.mean(counts)), median)
+        total = np.bincount(labels, mass)
+        sizes.append(total[total > 0])
+    # A row finds itself in a group as often as the group has rows.
+    size: Array = np.sort(np.concatenate(sizes))
+    total = np.cumsum(size)
+    median = float(size[np.searchsorted(total, total[-1] / 2)])
+    return GroupReport(name, len(sizes), float(np.mean([len(s) for s in sizes])), median)

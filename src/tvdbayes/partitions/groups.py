@@ -146,7 +146,7 @@ class LearnedGroups(AbstractPartition):
             if clustered.any():
                 label[clustered] = nearest(z @ metric, centres)
             labels.append(label)
-        return Grouping(cells.x_index, rows, np.array(labels or [own]))
+        return Grouping(cells.x_index, rows, np.array(labels or [own], np.int32))
 
 
 @dataclass(frozen=True)
