@@ -81,11 +81,11 @@ class Linear(AbstractPredictor):
     def bind(self, cells: Cells, scale_on: Cells, n_main: int, n_more: int) -> "BoundLinear":
         weights = scale_on.x_counts / scale_on.n_obs
         designs, transforms, constants = [], [], []
-        x, scale_x = (np.column_stack([c.x, np.ones(c.n_x)]) for c in (cells, scale_on))
         for block in self.blocks(cells.x.shape[1], n_main, n_more):
-            columns = list(block)
-            constant, centre, scale = _scaling(scale_x[:, columns], weights)
-            designs.append((x[:, columns] - centre) / scale)
+            constant, centre, scale = _scaling(_columns(scale_on.x, block), weights)
+            design = _columns(cells.x, block) - centre
+            design /= scale
+            designs.append(design)
             transforms.append(_to_user(constant, centre, scale))
             constants.append(constant)
         return BoundLinear(tuple(designs), cells.offset, tuple(transforms), tuple(constants))
@@ -202,6 +202,13 @@ def _block(n_left: int, n_right: int, symmetric: bool) -> tuple[IntArray, IntArr
         return np.tril_indices(n_left)
     rows, columns = np.indices((n_left, n_right))
     return rows.ravel(), columns.ravel()
+
+
+def _columns(x: Array, block: tuple[int, ...]) -> Array:
+    """Some columns, where -1 is a column of ones; all of them are x itself, which may be large."""
+    if block == tuple(range(x.shape[1])):
+        return x
+    return np.column_stack([x[:, j] if j >= 0 else np.ones(len(x)) for j in block])
 
 
 def _scaling(x: Array, weights: Array) -> tuple[BoolArray, Array, Array]:

@@ -11,6 +11,7 @@ from tvdbayes.families.links import AbstractLink, Cloglog, Logit, Probit
 __all__ = [
     "ALL_FAMILIES",
     "ALL_LINKS",
+    "COUNT_FAMILIES",
     "AbstractFamily",
     "AbstractLink",
     "Bernoulli",
@@ -35,7 +36,15 @@ __all__ = [
 
 ALL_LINKS: tuple[AbstractLink, ...] = (Logit(), Probit(), Cloglog())
 
-_COUNTS = (Poisson(), Geometric(), NegativeBinomial(), DiscreteWeibull(), Binomial())
+COUNT_FAMILIES: tuple[AbstractFamily, ...] = (
+    Poisson(),
+    Geometric(),
+    NegativeBinomial(),
+    DiscreteWeibull(),
+)
+"""Counts without a largest value; doors know them by name."""
+
+_COUNTS = (*COUNT_FAMILIES, Binomial())
 
 ALL_FAMILIES: tuple[AbstractFamily, ...] = (
     *_COUNTS,

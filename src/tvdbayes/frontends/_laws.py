@@ -6,6 +6,7 @@ import pandas as pd
 from tvdbayes._errors import DataError, FamilyError, SettingsError, listing
 from tvdbayes._typing import Array
 from tvdbayes.families import (
+    COUNT_FAMILIES,
     AbstractFamily,
     AbstractLink,
     Bernoulli,
@@ -13,13 +14,9 @@ from tvdbayes.families import (
     Binomial,
     Categorical,
     Cloglog,
-    DiscreteWeibull,
-    Geometric,
     Hurdle,
     Logit,
-    NegativeBinomial,
     Ordinal,
-    Poisson,
     Probit,
     ZeroInflated,
     ZeroTruncated,
@@ -29,7 +26,7 @@ from tvdbayes.frontends._columns import numbers, require_column
 __all__ = ["law_and_outcome"]
 
 _LINKS: dict[str, AbstractLink] = {"logit": Logit(), "probit": Probit(), "cloglog": Cloglog()}
-_WITH_LOG = {f.name: f for f in (Poisson, NegativeBinomial, Geometric, DiscreteWeibull)}
+_WITH_LOG = {law.name: law for law in COUNT_FAMILIES}
 _WITH_LINK = {f.name: f for f in (Bernoulli, Binomial, BetaBinomial)}
 _WRAPPERS = {f"{f.name}_": f for f in (ZeroInflated, Hurdle, ZeroTruncated)}
 _BY_LEVELS = ("categorical", "ordinal")
@@ -79,7 +76,7 @@ def _family(family: str | AbstractFamily, link: str | None) -> AbstractFamily:
     if family in _WITH_LOG:
         if link not in (None, "log"):
             raise FamilyError(f'The family {family!r} has the link "log"; got {link!r}.')
-        return _WITH_LOG[family]()
+        return _WITH_LOG[family]
     if family in _WITH_LINK:
         return _WITH_LINK[family](_link(link))
     raise FamilyError(f"There is no family {family!r}. Choose from {', '.join(_NAMES)}.")

@@ -15,6 +15,8 @@ _ROUGH = Accuracy(tau=1e-2, decrement=1e-6)
 _SAME = 0.02
 """Minima closer than this in every standardised coordinate are one mode."""
 
+_FEW = 16
+
 
 def find_modes(problem: Problem, starts: Array, n_tried: int = 12, n_kept: int = 4) -> Solution:
     """Distinct local minima of a single problem, best first, from the best of starts (d, S)."""
@@ -50,8 +52,13 @@ def solve_from_pool(
     """
     first, *others = _choose(problem.score(pool), pool, n_starts)
     solution = solved or newton(problem, pool[:, first])
-    if others:
-        draws = np.tile(np.arange(problem.n_draws), len(others))
+    draws = np.arange(problem.n_draws)
+    if problem.n_draws <= _FEW:
+        # Few draws are a large problem: one start after another, without copies of it.
+        for start in others:
+            solution = solution.improved_by(newton(problem, pool[:, start]), draws)
+    elif others:
+        draws = np.tile(draws, len(others))
         found = newton(problem.take(draws), pool[:, np.concatenate(others)])
         solution = solution.improved_by(found, draws)
     return solution
