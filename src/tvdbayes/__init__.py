@@ -31,7 +31,6 @@ _HOME = {
     "Censored": "families",
     "CustomFamily": "families",
     "DiscreteWeibull": "families",
-    "Geometric": "families",
     "Hurdle": "families",
     "NegativeBinomial": "families",
     "Ordinal": "families",
