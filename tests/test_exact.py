@@ -12,6 +12,7 @@ from tvdbayes.families import (
     Censored,
     Cloglog,
     DiscreteWeibull,
+    Geometric,
     Hurdle,
     Logit,
     NegativeBinomial,
@@ -45,6 +46,10 @@ def negbin(y, eta, _):
         + size * mp.log(size / (size + mean))
         + y * mp.log(mean / (size + mean))
     )
+
+
+def geometric(y, eta, _):
+    return negbin(y, [eta[0], 0.0], None)
 
 
 def weibull(y, eta, _):
@@ -148,6 +153,7 @@ def count_cases():
                 yield ZeroTruncated(Poisson()), truncated(poisson), y, [eta], 1
                 yield Hurdle(Poisson()), hurdle(poisson), y, [eta, 1.0], 1
         for y in near(rate, rate):
+            yield Geometric(), geometric, y, [eta], 1
             for shape in (0.3, 1.0, 2.5):
                 yield DiscreteWeibull(), weibull, y, [eta, np.log(shape)], 1
         for dispersion in DISPERSIONS:

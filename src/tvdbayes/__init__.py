@@ -31,6 +31,7 @@ _HOME = {
     "Censored": "families",
     "CustomFamily": "families",
     "DiscreteWeibull": "families",
+    "Geometric": "families",
     "Hurdle": "families",
     "NegativeBinomial": "families",
     "Ordinal": "families",

@@ -3,7 +3,7 @@
 from tvdbayes.families._base import AbstractFamily, Jet
 from tvdbayes.families.bounded import Bernoulli, BetaBinomial, Binomial
 from tvdbayes.families.categorical import Categorical, Ordinal
-from tvdbayes.families.counts import DiscreteWeibull, NegativeBinomial, Poisson
+from tvdbayes.families.counts import DiscreteWeibull, Geometric, NegativeBinomial, Poisson
 from tvdbayes.families.custom import CustomFamily
 from tvdbayes.families.inflated import Censored, Hurdle, ZeroInflated, ZeroTruncated
 from tvdbayes.families.links import AbstractLink, Cloglog, Logit, Probit
@@ -22,6 +22,7 @@ __all__ = [
     "Cloglog",
     "CustomFamily",
     "DiscreteWeibull",
+    "Geometric",
     "Hurdle",
     "Jet",
     "Logit",
@@ -37,6 +38,7 @@ ALL_LINKS: tuple[AbstractLink, ...] = (Logit(), Probit(), Cloglog())
 
 COUNT_FAMILIES: tuple[AbstractFamily, ...] = (
     Poisson(),
+    Geometric(),
     NegativeBinomial(),
     DiscreteWeibull(),
 )

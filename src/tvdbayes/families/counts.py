@@ -17,8 +17,9 @@ from tvdbayes._typing import Array, BoolArray
 from tvdbayes.families._base import AbstractFamily, Jet
 from tvdbayes.families._negbin import by_outcome, log_negbin
 from tvdbayes.families._support import count_nodes, mean_by_sum, panels
+from tvdbayes.families.links import Logit
 
-__all__ = ["DiscreteWeibull", "NegativeBinomial", "Poisson"]
+__all__ = ["DiscreteWeibull", "Geometric", "NegativeBinomial", "Poisson"]
 
 # exp of more than this overflows once squared; no count of a data set comes near.
 _LARGE = 300.0
@@ -84,6 +85,46 @@ class Poisson(AbstractFamily):
         y = np.floor(rate) + step * offsets
         inside = y >= 0
         return np.where(inside, y, 0.0), step * inside
+
+    def saturated(self, y: Array, trials: Array) -> Array:
+        return _log_count(y)[None]
+
+    def possible(self, y: Array, trials: Array) -> BoolArray:
+        return _whole(y)
+
+    def degenerate(self, eta: Array, trials: Array) -> BoolArray:
+        nothing: BoolArray = self.mean(eta, trials) < _NOTHING
+        return nothing
+
+
+@dataclass(frozen=True)
+class Geometric(AbstractFamily):
+    """Failures before the first success, with mean exp(eta): the negative binomial of size 1.
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> tb.Geometric().pmf(np.array([0.0, 1.0]), np.zeros((1, 2)), np.ones(1))
+    array([0.5 , 0.25])
+    """
+
+    name: ClassVar[str] = "geometric"
+    needs: ClassVar[str] = "whole outcomes of at least 0"
+    counts: ClassVar[bool] = True
+
+    def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
+        # y failures and one success of a coin whose log odds of failing are eta.
+        value, first, second = Logit().log_likelihood(y, np.array(1.0), eta[0])
+        return value, first[None], second[None, None]
+
+    def mean(self, eta: Array, trials: Array) -> Array:
+        return _exp(eta[0])
+
+    def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
+        return rng.geometric(1 / (1 + self.mean(eta, trials))).astype(float) - 1
+
+    def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
+        return count_nodes(self.mean(eta, trials), np.array(1.0))
 
     def saturated(self, y: Array, trials: Array) -> Array:
         return _log_count(y)[None]
