@@ -24,9 +24,7 @@ def by_bfgs(problem, draw, start):
     """One draw by BFGS with analytic gradients, smoothing .1, .01, .001, .0001 in turn."""
     units, bound = problem.layout.units, problem.layout.bound
     pairs, z = units.pairs, bound.designs[0]
-    # Pairs to units in one matrix: a pair counts for all units of its slot.
-    gather = units.to_units.tocsr()[units.slot_of_pair.index]
-    spread = gather.T.tocsr()
+    gather, spread, slots = units.to_units, units.to_units.T.tocsr(), units.slot_of_pair
     mass = problem.atom_mass[:, draw]
     data = problem.data_mass[:, draw]
     whole = data if problem.whole is None else problem.whole[:, draw]
@@ -45,9 +43,9 @@ def by_bfgs(problem, draw, start):
         else:
             pmf = 1 / (1 + np.exp(-eta))
             slope = pmf * (1 - pmf)
-        excess = (data - spread @ (mass * pmf)) / whole
+        excess = (data - spread @ slots.total(mass * pmf)) / whole
         distance = np.sqrt(excess * excess + tau * tau)
-        pull = -(mass * slope) * (gather @ (linear + kink * excess / distance))
+        pull = -(mass * slope) * slots.spread(gather @ (linear + kink * excess / distance))
         if counts:
             pull = np.bincount(x_of, pull, z.shape[0])
         value = (whole * (linear * excess + kink * distance)).sum() + ridge @ theta**2
@@ -67,7 +65,7 @@ def compare(name, x, y, family, n_bfgs=6, n_blocks=4):
         layout = Layout(Model(family), cells, groups, cells, family.binary)
         report = report_groups(cells, groups.name, layout.grouping)
         if family.counts:
-            layout = replace(layout, bins=_outcome_bins("auto", layout, report))
+            layout = replace(layout, bins=_outcome_bins("auto", layout, TVD(), report))
         size = block_size(layout.units.n_elements + d * d)
         plan, _ = prepare(layout, TVD(), ridge="auto", cells=cells, prior=None, seed=0, size=size)
         problem = plan.robust.on(reweight(cells, Stream.generator(0, Stream.DRAWS), size).p)

@@ -5,6 +5,7 @@ import pytest
 
 import tvdbayes as tb
 from tvdbayes import TVD, Binomial, Bins, Cells, Cluster, Distinct, KMeansGroups, Model, Poisson
+from tvdbayes.families import ALL_FAMILIES
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.partitions import learn_bins
 
@@ -15,11 +16,49 @@ def poisson_pmf(y, rate):
 
 @pytest.mark.parametrize(("low", "high", "rate"), [(3, 9, 5), (90, 115, 100), (9_000, 9_400, 9e3)])
 def test_nodes_sum_a_pmf_over_a_bin(low, high, rate):
-    _, y, weights = Bins(np.array([low]), np.array([high])).nodes()
+    _, y, weights = Bins(np.array([low]), np.array([high])).nodes(np.zeros(0))
     whole = poisson_pmf(np.arange(low, high + 1), rate).sum()
-    assert len(y) <= 12
+    assert len(y) <= 60
     assert abs(weights @ poisson_pmf(y, rate) / whole - 1) < 1e-8
     assert abs(weights.sum() - (high - low + 1)) < 1e-9
+
+
+@pytest.mark.parametrize("family", [f for f in ALL_FAMILIES if f.counts], ids=repr)
+def test_nodes_sum_every_law_of_counts(family, rng):
+    """Wide bins, laws that are steep at 0 or at their trials, and rows with fewer trials."""
+    eta = rng.uniform(-1, 1, (len(family.predictors), 6))
+    eta[0] += 1
+    eta[family.n_main :] += 1.5
+    trials = np.array([7.0, 40.0, 90.0, 200.0, 200.0, 1.0])
+    for low, high in ((0, 19), (0, 200), (30, 3000)):
+        bins = Bins(np.array([low]), np.array([high])).isolating(family.spikes)
+        _, y, weights = bins.nodes(np.unique(trials))
+        dense = np.arange(low, high + 1.0)
+        by_nodes, exact = (
+            sum(
+                w * np.where(family.possible(np.ceil(v), trials), one(family, v, eta, trials), 0.0)
+                for v, w in zip(at, by, strict=True)
+            )
+            for at, by in ((y, weights), (dense, np.ones(dense.size)))
+        )
+        assert np.allclose(by_nodes, exact, atol=1e-8), (low, high)
+
+
+def one(family, y, eta, trials):
+    possible = family.possible(np.ceil(np.full(trials.shape, y)), trials)
+    at = np.where(possible, y, 1.0)
+    return family.pmf(at, eta, trials)
+
+
+def test_bins_do_not_reach_across_gaps_to_outliers(rng):
+    y = np.r_[rng.poisson(400.0, 51), rng.integers(10**6, 2 * 10**6, 9)]
+    cells = Cells.from_rows(np.ones((60, 1)), y)
+    bins = learn_bins(cells, Distinct().group(cells), 60)
+    assert not ((bins.lows < 1000) & (bins.highs > 10**5)).any()
+    # Outcomes so large that a step of 1 is lost come to an end too.
+    same = Cells.from_rows(np.ones((40, 1)), np.r_[np.full(20, 2.0**53), np.arange(20)])
+    found = learn_bins(same, Distinct().group(same), 40)
+    assert found is None or found.highs[-1] == 2.0**53
 
 
 def test_binned_objective_equals_its_definition(rng):
@@ -49,9 +88,12 @@ def test_binned_objective_equals_its_definition(rng):
 def test_wrong_bins_are_refused_and_others_extended():
     bins = Bins.starting_at([2, 4], 6)
     assert bins.covering(np.array([0.0, 3.0, 9.0])).lows.tolist() == [0, 2, 4, 9]
-    for wrong in ([], [3, 2], [0.5], [[1]]):
+    for wrong in ([], [3], [3, 2], [0.5, 1], [[1]], ["a", "b"], [0, np.inf], [[1], [2, 3]]):
         with pytest.raises(tb.SettingsError, match="first outcomes"):
             Bins.starting_at(wrong, 6)
+    for outside in ([-5, 2], [0, 10]):
+        with pytest.raises(tb.SettingsError, match="between 0 and the largest outcome, 6"):
+            Bins.starting_at(outside, 6)
     cells = Cells.from_rows(np.ones((5, 1)), np.arange(5))
     with pytest.raises(tb.SettingsError, match="bins must be"):
         tb.posterior_bootstrap(Model(Poisson()), cells, bins="some")

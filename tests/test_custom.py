@@ -110,11 +110,23 @@ def test_a_bounded_law_and_a_start():
         ({"score": lambda y, rate: [y - rate]}, "derivatives in the parameters"),
         ({"curvature": lambda y, rate: [[-y * rate]]}, "curvature does not agree"),
         ({"score": None}, "or neither"),
+        ({"score": lambda y, rate: [y / rate - 1, rate]}, "1 part"),
+        ({"log_pmf": lambda y: y}, "TypeError"),
+        ({"log_pmf": lambda y, rate: {}[y.size, rate.size]}, "KeyError"),
+        ({"log_pmf": lambda y, rate: np.full((y * rate).shape, "a")}, "must return numbers"),
+        ({"start": {"rate": "a"}}, "must give a number"),
+        ({"support": (0, 10**10)}, "outcomes"),
     ],
 )
 def test_mistakes_are_found_and_named(options, words):
     with np.errstate(all="ignore"), pytest.raises(tb.TVDBayesError, match=words):
         poisson_by_hand(**options)
+
+
+def test_numpy_instead_of_jax_numpy_is_named():
+    pytest.importorskip("jax")
+    with pytest.raises(tb.FamilyError, match=r"written with jax.numpy"):
+        poisson_by_hand(score=None, curvature=None)
 
 
 def test_derivatives_that_are_not_finite_are_named():

@@ -90,8 +90,8 @@ def test_further_predictors_take_covariates(frame):
     ("options", "words"),
     [
         ({"family": "gamma"}, "There is no family 'gamma'"),
-        ({"family": "zero_inflated_bernoulli"}, "no family of counts"),
-        ({"family": "zero_inflated_nothing"}, "There is no family 'nothing'"),
+        ({"family": "zero_inflated_bernoulli"}, "no plain family of counts"),
+        ({"family": "zero_inflated_nothing"}, "no plain family of counts"),
         ({"family": "negativebinomial", "link": "logit"}, 'has the link "log"'),
         ({"family": "truncated_poisson"}, "at least 1"),
         ({"family": tb.Censored(tb.Poisson(), 2)}, "upper limit"),
@@ -109,6 +109,10 @@ def test_further_predictors_take_covariates(frame):
             "open",
         ),
         ({"bins": "many"}, "bins must be"),
+        ({"bins": [0, 2], "divergence": "kld"}, "Leave it out"),
+        ({"predictors": ["inflation"]}, "must be a dict"),
+        ({"family": "zero_inflated_poisson", "predictors": {"inflation": " "}}, "such as"),
+        ({"family": "truncated_truncated_poisson"}, "no plain family"),
         ({"bins": [3, 1]}, "increase"),
     ],
 )
@@ -132,3 +136,42 @@ def test_wrong_outcomes_are_named(column, family, words, frame):
     gaps = frame.assign(mode=frame["mode"].where(frame["x"] > 0))
     with pytest.raises(tb.DataError, match="no gaps"):
         tb.fit("mode ~ x", gaps, family="categorical", n_draws=0)
+
+
+def test_wrappers_refuse_what_has_no_zeros_of_its_own_and_links_are_links():
+    for made in (
+        lambda: tb.ZeroTruncated(tb.ZeroTruncated(tb.Poisson())),
+        lambda: tb.Hurdle(tb.ZeroInflated(tb.Poisson())),
+        lambda: tb.ZeroInflated(tb.Bernoulli()),
+        lambda: tb.Censored(tb.Poisson(), True),
+        lambda: tb.BetaBinomial("probit"),
+        lambda: tb.Ordinal(("a", "b"), "probit"),
+        lambda: tb.PowerDivergence("a"),
+        lambda: tb.DensityPower(None),
+    ):
+        with pytest.raises(tb.SettingsError):
+            made()
+    assert tb.Censored(tb.ZeroInflated(tb.Poisson()), 5).predictors == ("", "inflation")
+
+
+def test_what_the_data_do_not_show_is_said(frame):
+    with pytest.warns(tb.BoundaryWarning, match="inflation:Intercept"):
+        tb.fit("seen ~ x", frame, family="zero_inflated_poisson", n_draws=0)
+    with pytest.raises(tb.DataError, match="No row of 'mode' is 'tram'"):
+        tb.fit("mode ~ x", frame, family=tb.Categorical(("walk", "car", "bus", "tram")))
+    with pytest.raises(tb.SettingsError, match="predictor for each level"):
+        tb.fit("mode ~ x", frame, family="categorical", exposure="seen")
+    huge = frame.assign(count=2.0**54)
+    with pytest.raises(tb.FamilyError, match=r"at most 2\*\*53"):
+        tb.fit("count ~ x", huge)
+
+
+def test_sums_over_the_support_see_single_zeros():
+    """Density power of a zero-inflated law at rates where the base sums by strides."""
+    for family in (tb.ZeroInflated(tb.Poisson()), tb.Hurdle(tb.Poisson())):
+        eta = np.array([np.log([3.0, 70.0, 101.0, 400.0, 5000.0]), np.full(5, 0.4)])
+        assert np.allclose(family.power_sum(eta, 1.0, np.ones(1))[0], 1, atol=1e-10)
+    law = tb.Censored(tb.Binomial(), 50)
+    eta, trials = np.full((1, 2), 1.0), np.array([10.0, 100.0])
+    assert np.allclose(law.power_sum(eta, 1.0, trials)[0], 1)
+    assert np.allclose(law.mean(eta, trials), [10 / (1 + np.exp(-1)), 50], rtol=1e-3)

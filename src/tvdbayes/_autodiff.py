@@ -48,7 +48,7 @@ class ElementwiseJet:
         along = [jax.numpy.zeros_like(eta).at[j].set(1.0) for j in range(self._n)]
 
         def value(at: Any) -> Any:
-            return self._function(y, *at)
+            return jax.numpy.asarray(self._function(y, *at), float)
 
         def slope(j: int) -> Callable[[Any], Any]:
             return lambda at: jax.jvp(value, (at,), (along[j],))[1]

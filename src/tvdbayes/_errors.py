@@ -3,14 +3,16 @@
 A message says what was wrong, what was got and what to do, in the user's own words.
 """
 
-from tvdbayes._typing import BoolArray
+from tvdbayes._typing import BoolArray, IntArray
 
 __all__ = [
+    "BoundaryWarning",
     "ConvergenceWarning",
     "DataError",
     "FamilyError",
     "FormulaError",
     "MemoryBudgetError",
+    "MissingRowsWarning",
     "SeparationWarning",
     "SettingsError",
     "SmallGroupsWarning",
@@ -50,6 +52,10 @@ class TVDBayesWarning(UserWarning):
     """The root of every warning of this package."""
 
 
+class BoundaryWarning(TVDBayesWarning):
+    """A dispersion, an inflation or a level that the data do not show."""
+
+
 class ConvergenceWarning(TVDBayesWarning):
     """Some draws did not reach the requested accuracy; `status` says which."""
 
@@ -70,9 +76,17 @@ class WildValueWarning(TVDBayesWarning):
     """A covariate or outcome with values far outside the others."""
 
 
-def listing(wrong: BoolArray, values: object, unit: str) -> str:
-    """Say how many are wrong and name the first: ``3 of 400 are not (first: -1.0 in row 17)``."""
+class MissingRowsWarning(TVDBayesWarning):
+    """Rows with gaps were left out, as asked."""
+
+
+def listing(wrong: BoolArray, values: object, unit: str, numbers: IntArray | None = None) -> str:
+    """Say how many are wrong and name the first: ``3 of 400 are not (first: -1.0 in row 17)``.
+
+    ``numbers`` are what rows are called, where that is not their position.
+    """
     first = int(wrong.argmax())
     value = values[first]  # type: ignore[index]
+    called = first if numbers is None else int(numbers[first])
     verb = "is" if int(wrong.sum()) == 1 else "are"
-    return f"{int(wrong.sum())} of {wrong.size} {verb} not (first: {value} in {unit} {first})"
+    return f"{int(wrong.sum())} of {wrong.size} {verb} not (first: {value} in {unit} {called})"

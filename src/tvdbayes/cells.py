@@ -15,7 +15,7 @@ import numpy as np
 from tvdbayes._errors import DataError, listing
 from tvdbayes._typing import Array, ArrayLike, BoolArray, IntArray
 
-__all__ = ["Cells", "Compressed", "compress"]
+__all__ = ["Cells", "Compressed", "compress", "distinct_rows", "totals"]
 
 # Below this many possible keys a counting table is faster than sorting.
 _TABLE = 1 << 22
@@ -198,8 +198,8 @@ def compress(
     rows = np.arange(n) if used.all() else np.flatnonzero(used)
     offset_rows, trials_rows = columns.get("offset"), columns.get("trials")
     x_columns = [*x.T, *(c for c in (offset_rows, trials_rows) if c is not None)]
-    x_index, x_rows = _distinct([_codes(c[rows]) for c in x_columns])
-    index, cell_rows = _distinct([(x_index, x_rows.size), _codes(y[rows])])
+    x_index, x_rows = distinct_rows([_codes(c[rows]) for c in x_columns])
+    index, cell_rows = distinct_rows([(x_index, x_rows.size), _codes(y[rows])])
     x_rows, cell_rows = rows[x_rows], rows[cell_rows]
     x_of_row = np.full(n, -1)
     x_of_row[rows] = x_index
@@ -212,7 +212,7 @@ def compress(
         trials=np.ones(x_rows.size) if trials_rows is None else trials_rows[x_rows],
         x_index=x_of_row[cell_rows],
         y=y[cell_rows] + 0.0,
-        counts=_totals(index, counts[rows], cell_rows.size),
+        counts=totals(index, counts[rows], cell_rows.size),
         names=tuple(names),
     )
     return Compressed(cells, cell_of_row)
@@ -264,7 +264,7 @@ def _ranks(codes: IntArray, n_codes: int) -> tuple[IntArray, int]:
     return (codes, n_codes) if n_seen == n_codes else ((np.cumsum(seen) - 1)[codes], n_seen)
 
 
-def _distinct(columns: list[tuple[IntArray, int]]) -> tuple[IntArray, IntArray]:
+def distinct_rows(columns: list[tuple[IntArray, int]]) -> tuple[IntArray, IntArray]:
     """Index of each row among the distinct rows, in order, and one row for each of them."""
 
     def join(left: tuple[IntArray, int], right: tuple[IntArray, int]) -> tuple[IntArray, int]:
@@ -284,7 +284,8 @@ def _distinct(columns: list[tuple[IntArray, int]]) -> tuple[IntArray, IntArray]:
     return index, representative
 
 
-def _totals(index: IntArray, weights: Array, n: int) -> Array:
+def totals(index: IntArray, weights: Array, n: int) -> Array:
+    """Sums of weights by index, whatever the order of the rows."""
     if (weights != np.round(weights)).any():
         # Sums of fractions depend on their order in the last bit: sort them by size first.
         order = np.lexsort((weights, index))

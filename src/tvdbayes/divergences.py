@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -47,6 +48,8 @@ class AbstractDivergence(ABC):
     """Whether masses of groups are compared, so that the partition matters."""
     kinked: ClassVar[bool] = False
     """Whether the divergence has kinks, which solvers smooth away and back."""
+    sums: ClassVar[bool] = False
+    """Whether every step sums over the whole support."""
     folds: ClassVar[bool] = False
     """Whether, of two outcomes, comparing one is enough (see `compare_halves`)."""
 
@@ -209,8 +212,8 @@ class PowerDivergence(AbstractGroupDivergence):
     name: ClassVar[str] = "power"
 
     def __post_init__(self) -> None:
-        if not 0 < self.tuning < 1:
-            raise SettingsError(f"PowerDivergence needs a tuning in (0, 1); got {self.tuning}.")
+        if not (isinstance(self.tuning, Real) and 0 < self.tuning < 1):
+            raise SettingsError(f"PowerDivergence needs a tuning in (0, 1); got {self.tuning!r}.")
 
     def term(self, data_mass: Array, model_mass: Array) -> Array:
         return data_mass - data_mass ** (1 - self.tuning) * model_mass**self.tuning
@@ -293,11 +296,12 @@ class DensityPower(AbstractRowDivergence):
     tuning: float = 0.5
 
     name: ClassVar[str] = "density_power"
+    sums: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 0 < self.tuning <= 1:
+        if not (isinstance(self.tuning, Real) and 0 < self.tuning <= 1):
             raise SettingsError(
-                f"DensityPower needs a tuning in (0, 1]; got {self.tuning}. "
+                f"DensityPower needs a tuning in (0, 1]; got {self.tuning!r}. "
                 "Use KLD() for the limit 0."
             )
 

@@ -13,6 +13,7 @@ from typing import Literal, TypeGuard
 import numpy as np
 
 from tvdbayes._errors import (
+    BoundaryWarning,
     ConvergenceWarning,
     MemoryBudgetError,
     SeparationWarning,
@@ -46,6 +47,9 @@ _ARRAYS = 24
 """Arrays of the size of a block that a solve keeps alive at its peak, measured and rounded up."""
 
 _MOST_DRAWS = 10_000_000
+_NODES = 16
+"""A sum over the support costs a draw so much more time that blocks must be smaller."""
+_AT_THE_EDGE = 12.0
 
 
 def posterior_bootstrap(
@@ -124,9 +128,9 @@ def posterior_bootstrap(
         fold = divergence.folds and model.family.binary
         layout = Layout(model, table, groups, cells, fold, grouped=groups.group(table))
         report = report_groups(table, groups.name, layout.grouping)
-        if divergence.on_groups and model.family.counts:
-            layout = replace(layout, bins=_outcome_bins(bins, layout, report))
+        layout = replace(layout, bins=_outcome_bins(bins, layout, divergence, report))
         per_draw = layout.units.n_elements if divergence.on_groups else table.n_cells
+        per_draw *= _NODES if divergence.sums else 1
         size = block_size(per_draw + d * d, drawn.n_atoms if drawn else 0)
         most = size * (per_draw + d * d + (size * drawn.n_atoms if drawn else 0))
         executor = executor_for(_affordable(n_jobs, most, memory_budget))
@@ -151,16 +155,27 @@ def posterior_bootstrap(
 
 
 def _outcome_bins(
-    wanted: Sequence[float] | str, layout: Layout, report: GroupReport
+    wanted: Sequence[float] | str,
+    layout: Layout,
+    divergence: AbstractDivergence,
+    report: GroupReport,
 ) -> Bins | None:
     """The outcomes that are compared together, as asked for or as the table needs it."""
     family, cells = layout.family, layout.cells
-    if not isinstance(wanted, str):
-        return Bins.starting_at(wanted, float(cells.y.max())).isolating(family.spikes)
-    if wanted not in ("auto", "none"):
+    applies = divergence.on_groups and family.counts
+    if isinstance(wanted, str) and wanted not in ("auto", "none"):
         raise SettingsError(
             f'bins must be "auto", "none" or the first count of each bin; got {wanted!r}.'
         )
+    if not isinstance(wanted, str):
+        if not applies:
+            raise SettingsError(
+                f"bins= joins counts that are compared by groups; {type(family).__name__} with "
+                f"the divergence {divergence.name!r} has none. Leave it out."
+            )
+        return Bins.starting_at(wanted, float(cells.y.max())).isolating(family.spikes)
+    if not applies:
+        return None
     # Thin cells pull a free spread in, so a law with one is binned sooner.
     thin = layout.partition.thin * len(family.predictors)
     if wanted == "none" or median_cell(cells, layout.grouping) >= thin:
@@ -267,6 +282,7 @@ def _warn(plan: Plan, posterior: Posterior) -> None:
             SeparationWarning,
             stacklevel=3,
         )
+    _warn_of_edges(posterior)
     for label, status in (("", posterior.status), ("ordinary (KLD) ", posterior.kld_status)):
         gone = int((status == Status.SEPARATED).sum())
         if gone:
@@ -283,6 +299,22 @@ def _warn(plan: Plan, posterior: Posterior) -> None:
                 "which. They are kept.",
                 ConvergenceWarning,
                 stacklevel=3,
+            )
+
+
+def _warn_of_edges(posterior: Posterior) -> None:
+    """Say which further predictors (log scales, log odds) the data have driven to an end."""
+    family, names = posterior.model.family, posterior.param_names
+    named = family.predictors[family.n_main :] if not family.levels else family.predictors
+    for name, value in zip(names, posterior.minimiser, strict=True):
+        further = name.endswith(":Intercept") and name.rsplit(":", 1)[0] in named
+        if further and abs(value) > _AT_THE_EDGE:
+            warnings.warn(
+                f"{name!r} ended at {value:.3g}: the data drive it to {'-' if value < 0 else '+'}"
+                "infinity (no inflation, no overdispersion, an unseen level). A simpler family "
+                "fits as well; its interval means nothing.",
+                BoundaryWarning,
+                stacklevel=4,
             )
 
 

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from tvdbayes._errors import FamilyError, listing
-from tvdbayes._typing import Array, BoolArray
+from tvdbayes._typing import Array, BoolArray, IntArray
 
 __all__ = ["AbstractFamily", "Jet"]
 
@@ -141,18 +141,26 @@ class AbstractFamily(ABC):
             second = second + power * (mass * bend).sum(2)
         return total, first, second
 
-    def check_outcomes(self, y: Array, trials: Array, unit: str = "row") -> None:
-        """Raise unless every outcome lies in the support."""
+    def check_outcomes(
+        self, y: Array, trials: Array, unit: str = "row", numbers: IntArray | None = None
+    ) -> None:
+        """Raise unless every outcome lies in the support; ``numbers`` name the units."""
         if self.needs_trials:
             odd = ~((trials >= 1) & (trials == np.round(trials)))
             if odd.any():
                 raise FamilyError(
-                    f"Trials must be whole numbers of at least 1; {listing(odd, trials, unit)}. "
-                    "Check the trials."
+                    "Trials must be whole numbers of at least 1; "
+                    f"{listing(odd, trials, unit, numbers)}. Check the trials."
                 )
+        huge = y > 2.0**53
+        if huge.any():
+            raise FamilyError(
+                "Outcomes must be at most 2**53, beyond which neighbours are the same number; "
+                f"{listing(huge, y, unit, numbers)}. Rescale them."
+            )
         wrong = ~self.possible(y, trials)
         if wrong.any():
             raise FamilyError(
-                f"{type(self).__name__} needs {self.needs}; {listing(wrong, y, unit)}. "
+                f"{type(self).__name__} needs {self.needs}; {listing(wrong, y, unit, numbers)}. "
                 "Check the outcome column or choose another family."
             )

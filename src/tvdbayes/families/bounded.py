@@ -6,10 +6,11 @@ from typing import ClassVar
 import numpy as np
 
 from tvdbayes._array import digamma_gap, excess_exp, gammaln, psi, stirling_error, trigamma_gap
+from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.families._base import AbstractFamily, Jet
 from tvdbayes.families._negbin import by_outcome, log_negbin
-from tvdbayes.families.links import AbstractLink, Logit
+from tvdbayes.families.links import AbstractLink, Logit, require_link
 
 __all__ = ["Bernoulli", "BetaBinomial", "Binomial"]
 
@@ -19,6 +20,7 @@ _SMALL = 50
 _HALF_LOG_2PI = 0.9189385332046727
 _LARGE_DISPERSION = 60.0
 _TINY = 1e-100
+_MOST_TRIALS = 1_000_000
 _PLAIN = 2000.0
 """Up to trials and sizes of this sum, plain gamma functions lose less than 1e-11."""
 
@@ -39,6 +41,9 @@ class Bernoulli(AbstractFamily):
     name: ClassVar[str] = "bernoulli"
     needs: ClassVar[str] = "outcomes that are 0 or 1"
     binary: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require_link(self.link)
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         value, first, second = self.link.log_tail(y > 0, eta[0])
@@ -94,6 +99,9 @@ class Binomial(AbstractFamily):
     name: ClassVar[str] = "binomial"
     needs: ClassVar[str] = "whole outcomes between 0 and their trials (at least 1)"
     counts: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require_link(self.link)
 
     @property
     def needs_trials(self) -> bool:
@@ -174,6 +182,9 @@ class BetaBinomial(AbstractFamily):
     needs: ClassVar[str] = "whole outcomes between 0 and their trials (at least 1)"
     counts: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        require_link(self.link)
+
     @property
     def predictors(self) -> tuple[str, ...]:
         return ("", "dispersion")
@@ -253,6 +264,11 @@ class BetaBinomial(AbstractFamily):
 
 def _all_outcomes(trials: Array, ndim: int) -> tuple[Array, Array]:
     most = int(np.max(trials))
+    if most > _MOST_TRIALS:
+        raise SettingsError(
+            f"Density power sums over all outcomes, and {most:,} trials are too many (at most "
+            f'{_MOST_TRIALS:,}). Use divergence="tvd".'
+        )
     y = np.arange(most + 1.0).reshape((most + 1,) + (1,) * ndim)
     inside = y <= trials
     return np.where(inside, y, 0.0), inside.astype(float)

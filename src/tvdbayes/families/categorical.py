@@ -8,7 +8,7 @@ import numpy as np
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.families._base import AbstractFamily, Jet
-from tvdbayes.families.links import AbstractLink, Logit
+from tvdbayes.families.links import AbstractLink, Logit, require_link
 
 __all__ = ["Categorical", "Ordinal"]
 
@@ -152,6 +152,7 @@ class Ordinal(_Levels):
 
     def __post_init__(self) -> None:
         self._check_levels()
+        require_link(self.link)
 
     @property
     def predictors(self) -> tuple[str, ...]:

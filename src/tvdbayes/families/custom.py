@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import product
+from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from tvdbayes._autodiff import ElementwiseJet, jax_numpy
-from tvdbayes._errors import FamilyError, SettingsError
+from tvdbayes._errors import FamilyError, SettingsError, TVDBayesError
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.families._base import AbstractFamily, Jet
 from tvdbayes.families._support import mean_by_sum, panels
@@ -91,7 +92,17 @@ class CustomFamily(AbstractFamily):
         self.start = _check_start(self.scales, start or {})
         if (score is None) != (curvature is None):
             raise SettingsError("Give both score= and curvature=, or neither.")
-        self._check_on_a_grid()
+        try:
+            self._check_on_a_grid()
+        except TVDBayesError:
+            raise
+        except Exception as error:
+            # The user's own functions may raise anything; it must be clear that they did.
+            raise FamilyError(
+                f"Your functions for {self!r} cannot be used: {type(error).__name__}: {error}. "
+                "log_pmf takes y and one array for each parameter, and is written with jax.numpy "
+                "unless score= and curvature= are given."
+            ) from error
 
     def __repr__(self) -> str:
         return f"CustomFamily({self.label})"
@@ -134,10 +145,10 @@ class CustomFamily(AbstractFamily):
         k = len(values)
         value = np.broadcast_to(np.asarray(self._law(y, *values), float), shape)
         slope, bend = np.empty((k, *shape)), np.empty((k, k, *shape))
-        for j, part in enumerate(self._score(y, *values)):
+        for j, part in enumerate(_parts(self._score(y, *values), k, "score")):
             slope[j] = part
-        for i, row in enumerate(self._curvature(y, *values)):
-            for j, part in enumerate(row):
+        for i, row in enumerate(_parts(self._curvature(y, *values), k, "curvature")):
+            for j, part in enumerate(_parts(row, k, "curvature")):
                 bend[i, j] = part
         # From the parameters to their predictors.
         steps = [_steps(s, v) for s, v in zip(self.scales.values(), values, strict=True)]
@@ -154,7 +165,8 @@ class CustomFamily(AbstractFamily):
 
     def mean(self, eta: Array, trials: Array) -> Array:
         if self._mean is not None:
-            return np.asarray(self._mean(*self._parameters(eta)), float)
+            given = np.asarray(self._mean(*self._parameters(eta)), float)
+            return np.broadcast_to(given, eta.shape[1:]).copy()
         return mean_by_sum(self, eta, trials)
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
@@ -219,6 +231,8 @@ class CustomFamily(AbstractFamily):
         y = np.arange(self.low, last + 1)
         for outcome in y:
             raw = np.asarray(self._law(np.full(eta.shape[1], outcome), *self._parameters(eta)))
+            if raw.dtype.kind not in "biuf":
+                raise FamilyError(f"log_pmf must return numbers; it returned {raw.dtype}.")
             if raw.shape != (eta.shape[1],):
                 raise FamilyError(
                     f"log_pmf must return one value for each element; for {eta.shape[1]} outcomes "
@@ -274,6 +288,15 @@ class CustomFamily(AbstractFamily):
         return ", ".join(f"{n} = {v[0]:g}" for n, v in zip(self.scales, values, strict=True))
 
 
+def _parts(given: Any, k: int, what: str) -> list[Any]:
+    if not (isinstance(given, Sequence | np.ndarray) and len(given) == k):
+        raise FamilyError(
+            f"{what} must return {k} part(s), one for each parameter; got {type(given).__name__}"
+            f"{f' of length {len(given)}' if hasattr(given, '__len__') else ''}."
+        )
+    return list(given)
+
+
 def _check_support(support: Sequence[float | None]) -> tuple[float, float | None]:
     try:
         low, high = support
@@ -286,6 +309,10 @@ def _check_support(support: Sequence[float | None]) -> tuple[float, float | None
     if low is None or not whole or (high is not None and ends[1] <= ends[0]):
         raise SettingsError(
             f"support must be two whole numbers, the second larger or None; got {support!r}."
+        )
+    if high is not None and ends[1] - ends[0] > _MOST_STEPS:
+        raise SettingsError(
+            f"support has more than {_MOST_STEPS:,} outcomes; leave the largest out (None)."
         )
     return ends[0], (ends[1] if high is not None else None)
 
@@ -302,6 +329,9 @@ def _check_scales(parameters: Mapping[str, Scale]) -> dict[str, Scale]:
 
 
 def _check_start(scales: Mapping[str, Scale], start: Mapping[str, float]) -> dict[str, float]:
+    given: object = start
+    if not isinstance(given, Mapping) or not all(isinstance(v, Real) for v in given.values()):
+        raise SettingsError(f"start must give a number for parameters by name; got {given!r}.")
     unknown = set(start) - set(scales)
     if unknown:
         raise SettingsError(f"start names {sorted(unknown)}, which are no parameters.")

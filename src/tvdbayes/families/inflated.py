@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from tvdbayes._array import log1m_exp
-from tvdbayes._errors import SettingsError
+from tvdbayes._errors import FamilyError, SettingsError
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.families._base import AbstractFamily, Jet
 from tvdbayes.families._support import panels
@@ -20,6 +20,8 @@ _RARE = 1e-3
 """A tail rarer than this is summed itself; a likelier one is what the rest leaves."""
 _REACH = 1e6
 _MOST_BELOW = 10_000
+_ALMOST_NONE = 1e-9
+"""A base that is so rarely above 0 is then 1."""
 
 
 class _Wrapper(AbstractFamily):
@@ -28,6 +30,7 @@ class _Wrapper(AbstractFamily):
     base: AbstractFamily
 
     counts: ClassVar[bool] = True
+    about_zeros: ClassVar[bool] = True
 
     def _check_base(self) -> None:
         base: object = self.base
@@ -35,6 +38,19 @@ class _Wrapper(AbstractFamily):
             raise SettingsError(
                 f"{type(self).__name__} goes around a family of counts such as Poisson(); "
                 f"got {base!r}."
+            )
+        if self.about_zeros and (
+            0.0 in base.spikes or not base.possible(np.zeros(1), np.ones(1)).all()
+        ):
+            raise SettingsError(
+                f"{type(self).__name__} changes how zeros arise, but {base!r} already does, or "
+                "cannot make any. Put it around a plain family of counts."
+            )
+        names = self.predictors
+        if len(set(names)) < len(names):
+            raise SettingsError(
+                f"Two predictors of {self!r} have the same name: {', '.join(names[1:])}. "
+                "Rename the parameter of the family inside."
             )
 
     @property
@@ -63,7 +79,7 @@ class _WithZeros(_Wrapper):
     """One more predictor: the log odds of a zero that the family inside does not make."""
 
     extra: ClassVar[str]
-    needs: ClassVar[str] = "whole outcomes of at least 0"
+    needs: ClassVar[str] = "outcomes that are 0 or that the family inside can make"
 
     @property
     def predictors(self) -> tuple[str, ...]:
@@ -72,6 +88,16 @@ class _WithZeros(_Wrapper):
     def saturated(self, y: Array, trials: Array) -> Array:
         guess = np.where(y > 0, -2.0, 0.0)
         return np.concatenate([self.base.saturated(y, trials), guess[None]])
+
+    def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
+        # The base may sum by strides, in which a single outcome with a law of its own is lost.
+        y, weights = self.base.nodes(eta[:-1], trials, power)
+        y, weights = np.broadcast_arrays(y, weights)
+        zero = np.zeros_like(y[:1])
+        return (
+            np.concatenate([zero, np.maximum(y, 1.0)]),
+            np.concatenate([zero + 1, np.where(y < 1, 0.0, weights)]),
+        )
 
     def _zero(self, eta: Array) -> Array:
         """Probability of a zero from outside."""
@@ -180,20 +206,27 @@ class ZeroTruncated(_Wrapper):
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
         trials = np.broadcast_to(trials, eta.shape[1:])
         drawn = np.zeros(eta.shape[1:])
-        often = self._seen(eta, trials) > 0.1
+        seen = self._seen(eta, trials)
+        drawn[seen < _ALMOST_NONE] = 1.0
+        often = (seen > _RARE) & (drawn == 0)
         while (missing := often & (drawn == 0)).any():
             drawn[missing] = self.base.sample(rng, eta[:, missing], trials[missing])
-        rare = ~often
+        rare = drawn == 0
         if rare.any():
             # Nearly all would be zeros: go up from 1 until the cumulated mass is enough.
             left = rng.random(int(rare.sum()))
             y = np.ones(left.size)
-            while True:
+            for _ in range(_MOST_BELOW):
                 left -= self.pmf(y, eta[:, rare], trials[rare])
                 open_ = left > 1e-15
                 if not open_.any():
                     break
                 y[open_] += 1
+            else:
+                raise FamilyError(
+                    f"{self!r} cannot be sampled here: nearly all counts would be 0, and the "
+                    "others are huge. Look for a coefficient that ran away."
+                )
             drawn[rare] = y
         return drawn
 
@@ -260,12 +293,14 @@ class Censored(_Wrapper):
     base: AbstractFamily
     upper: int
 
+    about_zeros: ClassVar[bool] = False
     name: ClassVar[str] = "censored"
     needs: ClassVar[str] = "whole outcomes from 0 to its upper limit"
 
     def __post_init__(self) -> None:
         self._check_base()
-        if not (isinstance(self.upper, Integral) and 1 <= self.upper <= _MOST_BELOW):
+        whole = isinstance(self.upper, Integral) and not isinstance(self.upper, bool)
+        if not (whole and 1 <= self.upper <= _MOST_BELOW):
             raise SettingsError(
                 f"upper must be a whole number from 1 to {_MOST_BELOW:,}; got {self.upper!r}."
             )
@@ -315,8 +350,8 @@ class Censored(_Wrapper):
         return total, first, second
 
     def mean(self, eta: Array, trials: Array) -> Array:
-        y = np.arange(self.upper + 1.0).reshape((-1,) + (1,) * (eta.ndim - 1))
-        mean: Array = (y * self.pmf(y, eta[:, None], trials)).sum(0)
+        y, weights = self.nodes(eta, trials, 1.0)
+        mean: Array = (weights * y * self.pmf(y, eta[:, None], trials)).sum(0)
         return mean
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
@@ -324,7 +359,8 @@ class Censored(_Wrapper):
 
     def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
         y = np.arange(self.upper + 1.0).reshape((-1,) + (1,) * (eta.ndim - 1))
-        return y, np.ones_like(y)
+        possible = self.possible(y, trials)
+        return np.where(possible, y, 0.0), possible.astype(float)
 
     def possible(self, y: Array, trials: Array) -> BoolArray:
         return self.base.possible(y, trials) & (y <= self.upper)

@@ -8,9 +8,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from tvdbayes._array import erfcx, log1m_exp, log_ndtr, ndtr
+from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray
 
-__all__ = ["AbstractLink", "Cloglog", "Logit", "Probit"]
+__all__ = ["AbstractLink", "Cloglog", "Logit", "Probit", "require_link"]
 
 # Beyond this exp overflows; every law here is degenerate long before.
 _LARGE = 700.0
@@ -25,6 +26,15 @@ _NODES, _WEIGHTS = (np.polynomial.legendre.leggauss(16)[i] / 2 + (0.5, 0.0)[i] f
 
 Tail = tuple[Array, Array, Array]
 """A function of eta with its first and second derivative."""
+
+
+def require_link(link: object) -> None:
+    """Raise unless this is a link, and say how links are made."""
+    if not isinstance(link, AbstractLink):
+        raise SettingsError(
+            f"link must be Logit(), Probit() or Cloglog(); got {link!r}. Names such as "
+            '"probit" go with a family given by name.'
+        )
 
 
 class AbstractLink(ABC):

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from formulaic import ModelSpec
 
 from tvdbayes._errors import FormulaError, SettingsError
@@ -11,9 +10,10 @@ from tvdbayes._typing import Array
 from tvdbayes.families import AbstractFamily
 from tvdbayes.frontends._columns import encode
 from tvdbayes.frontends._guard import Reading, read_formula
+from tvdbayes.frontends._tables import Table
 from tvdbayes.predictors import Linear
 
-__all__ = ["Encoded", "encode_all"]
+__all__ = ["Encoded", "encode_all", "read_further"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,28 +27,43 @@ class Encoded:
     more: dict[str, ModelSpec]
 
 
+def read_further(
+    predictors: dict[str, str] | None, outcome: str, columns: list[str]
+) -> dict[str, Reading]:
+    """Read the formulas of further predictors."""
+    given: object = predictors
+    if not (given is None or isinstance(given, dict)):
+        raise SettingsError(
+            f'predictors must be a dict such as {{"inflation": "~ x"}}; got {given!r}.'
+        )
+    found = {}
+    for name, terms in (predictors or {}).items():
+        text = terms.strip().removeprefix("~").strip() if isinstance(terms, str) else ""
+        if not text or "~" in text:
+            raise FormulaError(f'predictors[{name!r}] must be text such as "~ x"; got {terms!r}.')
+        found[name] = read_formula(f"`{outcome}` ~ {text}", columns)
+    return found
+
+
 def encode_all(
     reading: Reading,
-    predictors: dict[str, str] | None,
+    further: dict[str, Reading],
     law: AbstractFamily,
-    frame: pd.DataFrame,
+    table: Table,
 ) -> Encoded:
     """Encode the main formula and those of further predictors, which are constant otherwise."""
-    x, names, spec = encode(reading, frame)
+    x, names, spec = encode(reading, table)
     main = tuple(range(len(names)))
-    further = law.predictors[law.n_main :]
-    blocks: dict[str, tuple[int, ...]] = dict.fromkeys(further, (-1,))
+    known = law.predictors[law.n_main :]
+    blocks: dict[str, tuple[int, ...]] = dict.fromkeys(known, (-1,))
     specs: dict[str, ModelSpec] = {}
-    for name, terms in (predictors or {}).items():
-        if name not in further:
+    for name, terms in further.items():
+        if name not in known:
             raise SettingsError(
                 f"The family {law.name!r} has no further predictor {name!r}. "
-                f"It has: {', '.join(further) or 'none'}."
+                f"It has: {', '.join(known) or 'none'}."
             )
-        if not isinstance(terms, str):
-            raise FormulaError(f'predictors[{name!r}] must be text such as "~ x"; got {terms!r}.')
-        text = f"`{reading.outcome}` ~ {terms.strip().removeprefix('~')}"
-        more, more_names, specs[name] = encode(read_formula(text, list(frame.columns)), frame)
+        more, more_names, specs[name] = encode(terms, table)
         new = [j for j, column in enumerate(more_names) if column not in names]
         x, names = np.column_stack([x, more[:, new]]), (*names, *(more_names[j] for j in new))
         blocks[name] = tuple(names.index(column) for column in more_names)

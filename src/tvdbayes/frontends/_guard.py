@@ -33,11 +33,14 @@ _NODES: tuple[type[ast.AST], ...] = (
 
 @dataclass(frozen=True)
 class Reading:
-    """A formula that may be evaluated: outcome, terms, and the columns that the terms use."""
+    """A formula that may be evaluated: outcome, terms, the columns that the terms use, and the
+    column of trials where the outcome is written as successes / total.
+    """
 
     outcome: str
     terms: Formula
     columns: tuple[str, ...]
+    trials: str | None = None
 
 
 def read_formula(formula: str, columns: Collection[str]) -> Reading:
@@ -50,7 +53,7 @@ def read_formula(formula: str, columns: Collection[str]) -> Reading:
             "Build the columns beforehand."
         )
     left, tilde, right = formula.partition("~")
-    outcome = re.sub(r"^`(.*)`$", r"\1", left.strip())
+    outcome, trials = _outcome(left, columns)
     if not tilde or not outcome or not right.strip() or "~" in right:
         raise FormulaError(f'The formula must read "outcome ~ terms"; got {formula!r}.')
     _require_column(outcome, columns, "outcome")
@@ -78,7 +81,20 @@ def read_formula(formula: str, columns: Collection[str]) -> Reading:
         raise FormulaError(
             f"The outcome {outcome!r} also stands among the terms. Leave it out there."
         )
-    return Reading(outcome, parsed, tuple(sorted(used)))
+    return Reading(outcome, parsed, tuple(sorted(used)), trials)
+
+
+def _outcome(left: str, columns: Collection[str]) -> tuple[str, str | None]:
+    """The outcome's column, and that of the trials behind a slash."""
+    quoted = re.fullmatch(r"\s*(`[^`]*`|[^`/]*)\s*(?:/\s*(`[^`]*`|[^`/]*)\s*)?", left)
+    if quoted is None:
+        return left.strip(), None
+    outcome, trials = (
+        None if part is None else part.strip().strip("`") for part in quoted.groups()
+    )
+    if trials is not None:
+        _require_column(trials, columns, "outcome")
+    return outcome or "", trials
 
 
 def _require_column(name: str, columns: Collection[str], where: str) -> None:

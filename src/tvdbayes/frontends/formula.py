@@ -6,7 +6,6 @@ from numbers import Real
 from typing import Literal, TypeVar
 
 import numpy as np
-import pandas as pd
 
 from tvdbayes._errors import (
     DataError,
@@ -25,12 +24,13 @@ from tvdbayes.divergences import (
     PowerDivergence,
 )
 from tvdbayes.families import AbstractFamily
-from tvdbayes.frontends._columns import frame_of, numbers, offsets, trials_of
-from tvdbayes.frontends._encoded import encode_all
+from tvdbayes.frontends._columns import offsets, require_name, trials_of
+from tvdbayes.frontends._encoded import encode_all, read_further
 from tvdbayes.frontends._fit import Fit
-from tvdbayes.frontends._guard import read_formula
+from tvdbayes.frontends._guard import Reading, read_formula
 from tvdbayes.frontends._laws import law_and_outcome
 from tvdbayes.frontends._progress import progress_bar
+from tvdbayes.frontends._tables import Data, Missing, open_data
 from tvdbayes.model import Model
 from tvdbayes.partitions import (
     AbstractPartition,
@@ -61,7 +61,7 @@ _WILD_Y = 1e6
 
 def fit(
     formula: str,
-    data: pd.DataFrame | dict[str, object],
+    data: Data,
     *,
     family: str | AbstractFamily = "poisson",
     link: str | None = None,
@@ -79,6 +79,7 @@ def fit(
     ridge: float | Literal["auto"] = "auto",
     bins: Sequence[float] | Literal["auto", "none"] = "auto",
     predictors: dict[str, str] | None = None,
+    missing: Missing = "error",
     n_jobs: int = 1,
     progress: bool | None = None,
 ) -> Fit:
@@ -87,8 +88,10 @@ def fit(
     Parameters
     ----------
     formula : str
-        ``"outcome ~ terms"``; terms are columns and C, log, sqrt, poly, ... of columns.
-    data : DataFrame or dict of columns
+        ``"outcome ~ terms"``; terms are columns and C, log, sqrt, poly, ... of columns. Binomial
+        outcomes may be written ``"successes / total ~ terms"``.
+    data : data frame, dict of columns, or path
+        pandas, polars, pyarrow, ...; a path to a CSV or Parquet file.
     family : str or AbstractFamily
         "poisson", "negativebinomial", "geometric", "discreteweibull", "bernoulli", "binomial",
         "betabinomial", "categorical", "ordinal"; "zero_inflated_X", "hurdle_X" or "truncated_X"
@@ -117,6 +120,8 @@ def fit(
     predictors : dict, optional
         Covariates of further predictors by name, as in ``{"inflation": "~ child"}``; dispersion,
         inflation and the like are constant otherwise.
+    missing : str
+        What to do with rows that have a gap in a column in use: "error", or "drop" with a warning.
     n_jobs : int
         Processes to use.
     progress : bool, optional
@@ -136,21 +141,37 @@ def fit(
     >>> bool(abs(np.exp(fit.estimate[0]) - 3) < 0.3)
     True
     """
-    frame = frame_of(data)
-    reading = read_formula(formula, list(frame.columns))
+    source = open_data(data)
+    columns = source.columns
+    reading = read_formula(formula, columns)
+    further = read_further(predictors, reading.outcome, columns)
+    trials = reading.trials if trials is None else _only_once(reading, trials)
+    options = {"offset": offset, "exposure": exposure, "weights": weights}
+    named = [name for name in options.values() if name is not None]
+    for option, name in options.items():
+        if name is not None:
+            require_name(name, option)
+    used = [reading.outcome, *reading.columns, *(c for r in further.values() for c in r.columns)]
+    used += [name for name in named if name != weights]
+    used += [trials] if isinstance(trials, str) else []
+    table = source.table(used, weights, missing)
     divergence = _named(divergence, _DIVERGENCES, "divergence", AbstractDivergence)
     groups = _named(partition, _PARTITIONS, "partition", AbstractPartition)
     prior = _prior(alpha, base_measure, n_atoms)
-    law, y = law_and_outcome(family, link, frame, reading.outcome)
-    n_trials = trials_of(frame, trials, law)
-    counts = None if weights is None else numbers(frame, weights, "weights")
-    law.check_outcomes(y, n_trials)
-    encoded = encode_all(reading, predictors, law, frame)
+    law, y = law_and_outcome(family, link, table, reading.outcome)
+    n_trials = trials_of(table, trials, law)
+    law.check_outcomes(y[table.index], n_trials[table.index], numbers=table.rows)
+    if law.n_main > 1 and (offset is not None or exposure is not None):
+        raise SettingsError(
+            f"The family {law.name!r} has a predictor for each level, so an offset or exposure "
+            "has no place in it. Leave it out, or use it as a covariate."
+        )
+    encoded = encode_all(reading, further, law, table)
     made = compress(
         encoded.x,
         y,
-        weights=counts,
-        offset=offsets(frame, offset, exposure),
+        weights=table.counts,
+        offset=offsets(table, offset, exposure),
         trials=n_trials,
         names=encoded.names,
     )
@@ -169,7 +190,20 @@ def fit(
             n_jobs=n_jobs,
             progress=report,
         )
-    return Fit(posterior, formula, encoded.spec, made.cell_of_row, encoded.more)
+    return Fit(posterior, formula, encoded.spec, table.of_input(made.cell_of_row), encoded.more)
+
+
+def _only_once(reading: Reading, trials: str | int) -> str | int:
+    if reading.trials is not None:
+        raise SettingsError(
+            f"The formula names the trials ({reading.trials!r}), and so does trials={trials!r}. "
+            "Give them once."
+        )
+    if not isinstance(trials, str | Real) or isinstance(trials, bool):
+        raise DataError(
+            f"trials= takes the name of a column or a number; got {type(trials).__name__}."
+        )
+    return trials
 
 
 def _named(value: str | Part, table: dict[str, Part], what: str, kind: type) -> Part:

@@ -54,7 +54,7 @@ class GroupProblem:
         """The problems of the cell masses p (m, B); `near` if the search starts near the end."""
         units = layout.units
         data_mass, atom_mass = np.maximum(units.data_mass(p), TINY), units.atom_mass(p)
-        curved = units.exact or not near
+        curved = units.curved or not near
         whole = units.whole(p)
         return cls(layout, divergence, penalty, data_mass, atom_mass, whole, anchor, curved)
 

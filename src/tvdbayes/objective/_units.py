@@ -27,6 +27,10 @@ from tvdbayes.solvers import Accuracy
 __all__ = ["AbstractUnits", "make_units"]
 
 
+_STEADY = 80
+"""Rows of a group from which sums over it hardly depend on random weights. In smaller ones steps
+without second derivatives, or with a common Jacobian, left one draw in seven uncertified."""
+
 _FLOOR = 0.02
 """Share of the mean curvature of a kink that every kink has, so that far-off ones count too."""
 
@@ -42,6 +46,11 @@ class AbstractUnits(ABC):
     """Whether units are cells, so that a problem in one parameter knows where its kinks are."""
     accuracy: ClassVar[Accuracy]
     """How fine the smoothing of the kinks must end, and when a step is no longer worth taking."""
+
+    @property
+    @abstractmethod
+    def curved(self) -> bool:
+        """Whether every step needs the second derivatives of the pmf."""
 
     @property
     @abstractmethod
@@ -101,6 +110,11 @@ class SingleUnits(AbstractUnits):
     atom_of_cell: Segments
 
     exact: ClassVar[bool] = True
+
+    @property
+    def curved(self) -> bool:
+        return True
+
     accuracy: ClassVar[Accuracy] = Accuracy(tau=1e-9, decrement=1e-13)
 
     @property
@@ -165,6 +179,10 @@ class PooledUnits(AbstractUnits):
     def n_elements(self) -> int:
         return len(self.pairs.y) + self.to_units.shape[1] * (1 + self.pairs.bound.n_params)
 
+    @property
+    def curved(self) -> bool:
+        return self.to_units.nnz < _STEADY * self.to_units.shape[1]
+
     @cached_property
     def _from_slots(self) -> sparse.csc_array:
         # A transposed view: its product streams over slots and adds into units.
@@ -188,8 +206,8 @@ class PooledUnits(AbstractUnits):
     def anchor(self, theta: Array, mass: Array) -> Array | None:
         # The Jacobian as a share of the mass hardly changes with theta, nor with the weights of
         # the draws: taking it once saves d sums over all pairs in every step. With dispersion or
-        # inflation beside the mean it does change, and there the sums are not what costs.
-        if len(self.pairs.bound.designs) > 1:
+        # inflation beside the mean it does change.
+        if len(self.pairs.bound.designs) > 1 or self.curved:
             return None
         pmf, first = self.pairs.slopes(theta)
         total = np.maximum(self.total(mass * pmf), 1e-300)
@@ -260,7 +278,7 @@ def make_units(
         slot_of_cell = np.searchsorted(slot_key, grouping.atom_of_cell * bins.n_bins + number)
         seen = np.ones(cells.n_cells, bool)
         slot_atom, slot_bin = np.divmod(slot_key, bins.n_bins)
-        slot_of_pair, node = _expand(slot_bin, *bins.nodes())
+        slot_of_pair, node = _expand(slot_bin, *bins.nodes(np.unique(cells.trials)))
         atom, (y, weight) = slot_atom[slot_of_pair], node
     x_index = grouping.x_of_atom[atom]
     # A neighbour's outcome may be impossible here (more successes than trials): it gets no mass,

@@ -45,6 +45,8 @@ def tail_metric(z: Array, weights: Array) -> Array:
     root = np.linalg.cholesky(bulk)
     inner = np.linalg.solve(root, np.linalg.solve(root, full).T)
     size, axes = np.linalg.eigh((inner + inner.T) / 2)
+    # Columns that nearly determine each other leave a size of 0 to within rounding.
+    size = np.maximum(size, 1e-12 * size[-1])
     tilted: Array = np.linalg.solve(root.T, axes * np.sqrt(size / np.median(size)))
     return tilted
 

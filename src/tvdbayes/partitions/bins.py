@@ -20,6 +20,11 @@ from tvdbayes.partitions.groups import ENOUGH_ROWS
 __all__ = ["Bins", "learn_bins", "median_cell"]
 
 _LEAST_BINS = 3
+_ALL = 24
+"""Stretches of up to this many outcomes are summed one by one."""
+_MOST_PIECES = 2000
+_GROWTH = 3.0
+"""By how much a bin may be wider than the one before it: windows reach across gaps to outliers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,14 +44,22 @@ class Bins:
     @classmethod
     def starting_at(cls, lows: Sequence[float], last: float) -> "Bins":
         """Bins that begin at these outcomes; the last one ends at `last`."""
-        first = np.asarray(lows, float)
-        whole = first.ndim == 1 and first.size > 0 and np.array_equal(first, np.round(first))
-        if not (whole and (np.diff(first) > 0).all()):
+        try:
+            first = np.asarray(lows, float)
+        except (ValueError, TypeError):
+            first = np.zeros(0)
+        good = first.ndim == 1 and first.size > 1 and bool(np.isfinite(first).all())
+        if not (good and (first == np.round(first)).all() and (np.diff(first) > 0).all()):
             raise SettingsError(
-                "bins must be the first outcomes of the bins, whole numbers that increase; "
-                f"got {lows!r}."
+                "bins must be the first outcomes of at least two bins, whole numbers that "
+                f"increase; got {lows!r}."
             )
-        return cls(first, np.append(first[1:] - 1, max(last, first[-1])))
+        first = first[first <= last]
+        if first.size < 2 or first[0] < 0:
+            raise SettingsError(
+                f"bins must start between 0 and the largest outcome, {last:g}; got {lows!r}."
+            )
+        return cls(first, np.append(first[1:] - 1, last))
 
     @property
     def n_bins(self) -> int:
@@ -82,12 +95,21 @@ class Bins:
         number = self.number(y)
         return np.where((number >= 0) & (y <= self.highs[number]), number, -1)
 
-    def nodes(self) -> tuple[IntArray, Array, Array]:
+    def nodes(self, cuts: Array) -> tuple[IntArray, Array, Array]:
         """The bin of each node, the nodes, and their weights.
 
-        A weighted sum over the nodes of a bin is the sum over its outcomes, see `gauss_sum`.
+        A weighted sum over the nodes of a bin is the sum over its outcomes: all of them near 0,
+        Gauss nodes of short stretches above. No stretch goes across one of the `cuts` (numbers of
+        trials), beyond which some rows have no outcomes.
         """
-        found = [gauss_sum(low, high) for low, high in zip(self.lows, self.highs, strict=True)]
+        found = []
+        for low, high in zip(self.lows, self.highs, strict=True):
+            ends = [*cuts[(cuts >= low) & (cuts < high)].tolist(), high]
+            pieces, start = [], low
+            for end in ends:
+                pieces += _pieces(start, end)
+                start = end + 1
+            found.append([np.concatenate(parts) for parts in zip(*pieces, strict=True)])
         bins = np.repeat(np.arange(self.n_bins), [len(y) for y, _ in found])
         y, weights = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return bins, y, weights
@@ -99,6 +121,23 @@ class Bins:
             for low, high in zip(self.lows[wide], self.highs[wide], strict=True)
         ]
         return ", ".join(named[:6]) + (", ..." if len(named) > 6 else "")
+
+
+def _pieces(low: float, high: float) -> list[tuple[Array, Array]]:
+    """Nodes and weights of stretches that no law of counts is too narrow for: two deviations of a
+    Poisson law, the tightest that matters.
+    """
+    found = []
+    while low <= high:
+        length = _ALL if low < _ALL else max(_ALL, np.floor(2 * np.sqrt(low)))
+        end = min(low + length - 1, high)
+        found.append(gauss_sum(low, end, 12) if end - low >= _ALL else gauss_sum(low, end, _ALL))
+        low = end + 1
+        if len(found) > _MOST_PIECES:
+            raise SettingsError(
+                f"A bin up to {high:g} is too wide to be summed. Start more bins below it."
+            )
+    return found
 
 
 def learn_bins(cells: Cells, grouping: Grouping, group_size: float) -> Bins | None:
@@ -113,11 +152,13 @@ def learn_bins(cells: Cells, grouping: Grouping, group_size: float) -> Bins | No
     outcomes = np.unique(cells.y)
     typical_at, typical = _medians(starts, widths, mass)
     lows, highs = [], []
-    at = 0
+    at, width = 0, 1.0
     while at < outcomes.size:
         low = outcomes[at]
         nearest = min(int(np.searchsorted(typical_at, low)), typical_at.size - 1)
-        after = int(np.searchsorted(outcomes, low + max(1.0, typical[nearest])))
+        wanted = max(1.0, typical[nearest])
+        width = wanted if at == 0 else min(wanted, _GROWTH * width)
+        after = max(int(np.searchsorted(outcomes, low + width)), at + 1)
         lows.append(low)
         highs.append(outcomes[after - 1])
         at = after

@@ -79,8 +79,9 @@ def newton(
         open_ &= ~(sure | (stuck & last))
         if not open_.any():
             break
-        # No progress at this width: narrow it and take a new step from the last good point.
-        restart = stuck & ~last
+        # No progress at this width, or none worth having: narrow it and take a new step from the
+        # last good point.
+        restart = ~last & (stuck | (taken & (promise < goal.decrement)))
         widths = np.where(restart, np.maximum(widths * 0.1, goal.tau), widths)
         length, merit = np.where(restart, 0.0, length), np.where(restart, np.inf, merit)
         if open_.mean() < 0.8:
