@@ -62,7 +62,7 @@ def against_reference(n_draws=1000):
     lines = []
     for name, work, model, cells in cases:
         ours = clock(work)
-        slow = sum(Serial().map(lambda _, m=model, c=cells: paper(m, c, n_draws), 1))
+        slow = sum(Serial().map(lambda _, m=model, c=cells: paper(m, c, n_draws), range(1)))
         lines.append((name, cells.n_cells, ours, slow, slow / ours))
     return lines
 

@@ -53,6 +53,7 @@ _HOME = {
     "DataError": "_errors",
     "FamilyError": "_errors",
     "FormulaError": "_errors",
+    "Interrupted": "_errors",
     "MemoryBudgetError": "_errors",
     "MissingRowsWarning": "_errors",
     "SettingsError": "_errors",

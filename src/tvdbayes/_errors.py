@@ -3,6 +3,8 @@
 A message says what was wrong, what was got and what to do, in the user's own words.
 """
 
+from typing import Any
+
 from tvdbayes._typing import BoolArray, IntArray
 
 __all__ = [
@@ -11,6 +13,7 @@ __all__ = [
     "DataError",
     "FamilyError",
     "FormulaError",
+    "Interrupted",
     "MemoryBudgetError",
     "MissingRowsWarning",
     "SeparationWarning",
@@ -46,6 +49,14 @@ class SettingsError(TVDBayesError):
 
 class MemoryBudgetError(TVDBayesError):
     """Work that would need more memory than it was given."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Work that was stopped by hand. What was done is in `partial`; ``resume=`` goes on from it."""
+
+    def __init__(self, message: str, partial: Any) -> None:
+        super().__init__(message)
+        self.partial = partial
 
 
 class TVDBayesWarning(UserWarning):

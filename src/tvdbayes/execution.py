@@ -4,6 +4,7 @@ Every block is computed with one BLAS thread and in the same shapes wherever it 
 are the same bit for bit.
 """
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from threadpoolctl import ThreadpoolController
 __all__ = ["AbstractExecutor", "Joblib", "Serial", "executor_for", "single_threaded"]
 
 Result = TypeVar("Result")
+
+_LOG = logging.getLogger("tvdbayes")
 
 
 @cache
@@ -51,30 +54,41 @@ class AbstractExecutor(ABC):
     """A way to run independent blocks."""
 
     @abstractmethod
-    def map(self, work: Callable[[int], Result], n_blocks: int) -> Iterator[Result]:
-        """Yield ``work(0), work(1), ...`` in this order, as they become ready."""
+    def map(self, work: Callable[[int], Result], blocks: range) -> Iterator[Result]:
+        """Yield ``work(block)`` for these blocks, in their order, as they become ready."""
 
 
 @dataclass(frozen=True)
 class Serial(AbstractExecutor):
     """One block after the other, in this process."""
 
-    def map(self, work: Callable[[int], Result], n_blocks: int) -> Iterator[Result]:
-        for block in range(n_blocks):
+    def map(self, work: Callable[[int], Result], blocks: range) -> Iterator[Result]:
+        for block in blocks:
             yield _alone(work, block)
 
 
 @dataclass(frozen=True)
 class Joblib(AbstractExecutor):
-    """Several blocks at once through joblib, whose back ends include loky, Dask and Ray."""
+    """Several blocks at once through joblib, whose back ends include loky, Dask and Ray.
+
+    If a worker is killed (by the system, for its memory), what is not done yet is done here.
+    """
 
     n_jobs: int
 
-    def map(self, work: Callable[[int], Result], n_blocks: int) -> Iterator[Result]:
+    def map(self, work: Callable[[int], Result], blocks: range) -> Iterator[Result]:
         from joblib import Parallel, delayed
+        from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-        tasks = (delayed(_alone)(work, block) for block in range(n_blocks))
-        yield from Parallel(self.n_jobs, return_as="generator")(tasks)
+        tasks = (delayed(_alone)(work, block) for block in blocks)
+        n_done = 0
+        try:
+            for result in Parallel(self.n_jobs, return_as="generator")(tasks):
+                yield result
+                n_done += 1
+        except TerminatedWorkerError as error:
+            _LOG.warning("A worker was killed; going on in this process. (%s)", error)
+            yield from Serial().map(work, blocks[n_done:])
 
 
 def executor_for(n_jobs: int) -> AbstractExecutor:

@@ -3,18 +3,20 @@
 Reweight the table at random; find the closest model; repeat.
 """
 
+import logging
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Literal, TypeGuard
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 
 from tvdbayes._errors import (
     BoundaryWarning,
     ConvergenceWarning,
+    Interrupted,
     MemoryBudgetError,
     SeparationWarning,
     SettingsError,
@@ -43,6 +45,8 @@ from tvdbayes.weights import Prior, Stream, block_size
 
 __all__ = ["AUTO_RIDGE", "posterior_bootstrap"]
 
+_LOG = logging.getLogger("tvdbayes")
+
 _ARRAYS = 24
 """Arrays of the size of a block that a solve keeps alive at its peak, measured and rounded up."""
 
@@ -65,6 +69,7 @@ def posterior_bootstrap(
     bins: Sequence[float] | Literal["auto", "none"] = "auto",
     n_jobs: int = 1,
     memory_budget: int = 2 << 30,
+    resume: Posterior | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Posterior:
     """Draw from the posterior of the model closest to the data.
@@ -97,12 +102,20 @@ def posterior_bootstrap(
         Processes to use; -1 is one for each core.
     memory_budget : int
         Bytes that the blocks in work may take together.
+    resume : Posterior, optional
+        Draws of the same fit that exist already, such as `Interrupted.partial`; they are not
+        computed again, and the result is the same bit for bit.
     progress : callable, optional
         Called with the draws done and the draws in all.
 
     Returns
     -------
     Posterior
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C, with the finished draws in `partial`.
 
     Examples
     --------
@@ -144,14 +157,71 @@ def posterior_bootstrap(
             size=size,
             pilot=n_draws > 0,
         )
-    blocks = []
-    for block in executor.map(partial(solve_block, plan), -(-n_draws // size)):
-        blocks.append(block)
-        if progress is not None:
-            progress(min(len(blocks) * size, n_draws), n_draws)
-    posterior = _assemble(plan, cells, unweighted, blocks, n_draws=n_draws, report=report)
+    made = _assemble(plan, cells, unweighted, [], n_draws=0, report=report)
+    n_known = 0 if resume is None else _check_resumed(resume, made)
+    n_blocks, first = -(-n_draws // size), min(n_known, n_draws) // size
+    _LOG.info("%s rows, %s cells: %s blocks of %s draws", *_sizes(table), n_blocks - first, size)
+    known = () if resume is None else (resume,)
+
+    def finished(blocks: list[Solved], n: int) -> Posterior:
+        new = _assemble(plan, cells, unweighted, blocks, n_draws=n - first * size, report=report)
+        return _joined(new, *known, n_known=first * size)
+
+    blocks: list[Solved] = []
+    try:
+        for block in executor.map(partial(solve_block, plan), range(first, n_blocks)):
+            blocks.append(block)
+            if progress is not None:
+                progress(min((first + len(blocks)) * size, n_draws), n_draws)
+    except KeyboardInterrupt as stop:
+        n_done = min((first + len(blocks)) * size, n_draws)
+        raise Interrupted(
+            f"Stopped after {n_done} of {n_draws} draws; they are in the attribute `partial` of "
+            "this exception. Call again with resume=partial for the same result.",
+            finished(blocks, n_done),
+        ) from stop
+    posterior = finished(blocks, n_draws)
     _warn(plan, posterior)
     return posterior
+
+
+def _sizes(cells: Cells) -> tuple[str, int]:
+    return f"{cells.n_obs:g}", cells.n_cells
+
+
+_PER_DRAW = (
+    *("draws", "distance", "status", "n_iter", "decrement", "residual"),
+    *("kld_draws", "kld_distance", "kld_status"),
+)
+
+
+def _joined(new: Posterior, *known: Posterior, n_known: int) -> Posterior:
+    """The draws of both, the known ones first."""
+    if not known:
+        return new
+    old = known[0]
+    both: dict[str, Any] = {
+        name: np.concatenate([getattr(old, name)[:n_known], getattr(new, name)])
+        for name in _PER_DRAW
+    }
+    return replace(new, **both)
+
+
+def _check_resumed(resume: Posterior, made: Posterior) -> int:
+    """The number of draws that can be kept; raise unless they are of this very fit."""
+    given: object = resume
+    if not isinstance(given, Posterior):
+        raise SettingsError(f"resume must be draws of the same fit; got {type(given).__name__}.")
+    same = resume.seed == made.seed and all(
+        np.array_equal(getattr(resume, name), getattr(made, name))
+        for name in ("minimiser", "kld_minimiser", "shift")
+    )
+    if not same:
+        raise SettingsError(
+            "resume holds draws of another fit: the data, the model, the settings or the seed "
+            "have changed. Leave it out to start anew."
+        )
+    return resume.n_draws
 
 
 def _outcome_bins(

@@ -9,6 +9,7 @@ import numpy as np
 
 from tvdbayes._errors import (
     DataError,
+    Interrupted,
     SettingsError,
     WildValueWarning,
 )
@@ -39,6 +40,7 @@ from tvdbayes.partitions import (
     KMeansGroups,
     Singletons,
 )
+from tvdbayes.posterior import Posterior
 from tvdbayes.predictors import Linear, dependent_columns
 from tvdbayes.weights import BaseMeasure, Prior
 
@@ -81,6 +83,7 @@ def fit(
     predictors: dict[str, str] | None = None,
     missing: Missing = "error",
     n_jobs: int = 1,
+    resume: Fit | None = None,
     progress: bool | None = None,
 ) -> Fit:
     """Fit a model for a discrete outcome so that wrong rows do not drive it.
@@ -124,6 +127,9 @@ def fit(
         What to do with rows that have a gap in a column in use: "error", or "drop" with a warning.
     n_jobs : int
         Processes to use.
+    resume : Fit, optional
+        Draws of the same fit that exist already: `Interrupted.partial` after Ctrl-C, or a loaded
+        file. The result is the same bit for bit.
     progress : bool, optional
         Whether to show a bar; by default only on a terminal, after a second.
 
@@ -176,21 +182,38 @@ def fit(
         names=encoded.names,
     )
     _check_table(made.cells, law, encoded.linear, ridge)
-    with progress_bar(progress, f"{n_draws} draws") as report:
-        posterior = posterior_bootstrap(
-            Model(law, encoded.linear),
-            made.cells,
-            divergence=divergence,
-            partition=groups,
-            n_draws=n_draws,
-            seed=seed,
-            prior=prior,
-            ridge=ridge,
-            bins=bins,
-            n_jobs=n_jobs,
-            progress=report,
+
+    def fit_of(posterior: Posterior) -> Fit:
+        rows = table.of_input(made.cell_of_row)
+        return Fit(posterior, formula, encoded.spec, rows, encoded.more)
+
+    try:
+        with progress_bar(progress, f"{n_draws} draws") as report:
+            posterior = posterior_bootstrap(
+                Model(law, encoded.linear),
+                made.cells,
+                divergence=divergence,
+                partition=groups,
+                n_draws=n_draws,
+                seed=seed,
+                prior=prior,
+                ridge=ridge,
+                bins=bins,
+                n_jobs=n_jobs,
+                resume=None if resume is None else _posterior_of(resume),
+                progress=report,
+            )
+    except Interrupted as stop:
+        raise Interrupted(str(stop), fit_of(stop.partial)) from stop
+    return fit_of(posterior)
+
+
+def _posterior_of(resume: object) -> Posterior:
+    if not isinstance(resume, Fit):
+        raise SettingsError(
+            f"resume takes what fit returned or Interrupted.partial; got {type(resume).__name__}."
         )
-    return Fit(posterior, formula, encoded.spec, table.of_input(made.cell_of_row), encoded.more)
+    return resume.posterior
 
 
 def _only_once(reading: Reading, trials: str | int) -> str | int:

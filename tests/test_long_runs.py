@@ -1,0 +1,85 @@
+"""Work that is stopped, goes on, or loses a worker: nothing done is lost, no bit changes."""
+
+import logging
+import os
+from functools import partial as with_
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tvdbayes as tb
+from tvdbayes.execution import Joblib
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(31)
+    x = rng.normal(size=3000)
+    return {"x": x, "y": rng.poisson(np.exp(1 + 0.3 * x))}
+
+
+def stop_after(n, monkeypatch):
+    """Ctrl-C once this many blocks are done."""
+    from tvdbayes import bootstrap
+
+    real, calls = bootstrap.solve_block, []
+
+    def solve(plan, block):
+        calls.append(block)
+        if len(calls) > n:
+            raise KeyboardInterrupt
+        return real(plan, block)
+
+    monkeypatch.setattr(bootstrap, "solve_block", solve)
+    return calls
+
+
+def test_ctrl_c_keeps_the_finished_draws_and_resume_gives_the_same_bits(frame, monkeypatch):
+    whole = tb.fit("y ~ x", frame, n_draws=60)
+    with monkeypatch.context() as patch:
+        stop_after(2, patch)
+        with pytest.raises(tb.Interrupted, match="resume=partial") as stopped:
+            tb.fit("y ~ x", frame, n_draws=60)
+    partial = stopped.value.partial
+    n_done = len(partial.draws)
+    assert 0 < n_done < 60
+    assert partial.draws.tobytes() == whole.draws[:n_done].tobytes()
+    with monkeypatch.context() as patch:
+        calls = stop_after(10**6, patch)
+        again = tb.fit("y ~ x", frame, n_draws=60, resume=partial)
+    assert min(calls) == 2
+    for name in ("draws", "distance", "status", "kld_draws"):
+        assert getattr(again, name).tobytes() == getattr(whole, name).tobytes()
+    more = tb.fit("y ~ x", frame, n_draws=80, resume=whole)
+    assert more.draws[:60].tobytes() == whole.draws.tobytes()
+    assert more.draws.tobytes() == tb.fit("y ~ x", frame, n_draws=80).draws.tobytes()
+
+
+def test_draws_of_another_fit_are_refused(frame):
+    other = tb.fit("y ~ x", frame, n_draws=10, seed=1)
+    for resume, words in ((other, "another fit"), (other.draws, "what fit returned")):
+        with pytest.raises(tb.SettingsError, match=words):
+            tb.fit("y ~ x", frame, n_draws=20, resume=resume)
+
+
+def die_once(folder, block):
+    """Kill the worker that gets block 3, the first time."""
+    mark = Path(folder) / "died"
+    if block == 3 and not mark.exists():
+        mark.touch()
+        os._exit(1)
+    return block * block
+
+
+def test_a_killed_worker_costs_its_block_only(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING, "tvdbayes"):
+        done = list(Joblib(2).map(with_(die_once, str(tmp_path)), range(1, 8)))
+    assert done == [b * b for b in range(1, 8)]
+    assert "A worker was killed" in caplog.text
+
+
+def test_work_is_logged_quietly(frame, caplog):
+    with caplog.at_level(logging.INFO, "tvdbayes"):
+        tb.fit("y ~ x", frame, n_draws=5)
+    assert "3000 rows" in caplog.text
