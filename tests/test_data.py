@@ -150,3 +150,14 @@ def test_a_broken_file_is_named(tmp_path):
     path.write_bytes(b"not parquet")
     with pytest.raises(tb.DataError, match="cannot be read"):
         tb.fit("visits ~ age", path)
+
+
+def test_notebooks_show_tables_with_everything_escaped(frame):
+    evil = "<script>alert(1)</script>"
+    data = frame.rename(columns={"age": evil})
+    fit = tb.fit(f"visits ~ `{evil}`", data, n_draws=8)
+    for shown in (fit._repr_html_(), fit.posterior._repr_html_(), fit.summary()._repr_html_()):
+        assert "<table>" in shown
+        assert "<script" not in shown
+        assert "&lt;script&gt;" in shown
+    assert "<table>" not in tb.fit("visits ~ 1", frame, n_draws=0)._repr_html_()

@@ -1,6 +1,7 @@
 """What `fit` returns: the posterior, and how the data were encoded."""
 
 from dataclasses import dataclass, field
+from html import escape
 
 from formulaic import ModelSpec
 
@@ -86,3 +87,6 @@ class Fit:
 
     def __repr__(self) -> str:
         return f"{self.formula}\n{self.posterior!r}"
+
+    def _repr_html_(self) -> str:
+        return f"<p><code>{escape(self.formula)}</code></p>{self.posterior._repr_html_()}"

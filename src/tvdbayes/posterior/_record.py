@@ -1,6 +1,7 @@
 """The record of a fit: draws, how they were found, and where they came from."""
 
 from dataclasses import dataclass
+from html import escape
 
 import numpy as np
 
@@ -78,6 +79,10 @@ class Posterior:
     def summary(self, interval: float = 0.9) -> Summary:
         """Coefficients with intervals, robust beside ordinary."""
         return summarise(self.param_names, self.draws, self.kld_draws, interval)
+
+    def _repr_html_(self) -> str:
+        coefficients = self.summary()._repr_html_() if self.n_draws > 1 else ""
+        return f"<p>{escape(repr(self))}</p>{coefficients}"
 
     def __repr__(self) -> str:
         family = type(self.model.family).__name__

@@ -6,6 +6,7 @@ import numpy as np
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
+from tvdbayes.posterior._html import html_table
 
 __all__ = ["Summary", "summarise"]
 
@@ -33,6 +34,13 @@ class Summary:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        lines = (
+            [name, *(f"{column[i]:.4g}" for column in self.columns.values())]
+            for i, name in enumerate(self.names)
+        )
+        return html_table("Coefficients", ["parameter", *self.columns], lines)
 
 
 def summarise(
