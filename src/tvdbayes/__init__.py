@@ -10,6 +10,9 @@ __version__ = "0.1.0"
 
 _HOME = {
     "fit": "frontends",
+    "load": "frontends",
+    "RobustCountRegressor": "frontends.estimators",
+    "RobustClassifier": "frontends.estimators",
     "Fit": "frontends",
     "posterior_bootstrap": "bootstrap",
     "Posterior": "posterior",
@@ -57,6 +60,7 @@ _HOME = {
     "MemoryBudgetError": "_errors",
     "MissingRowsWarning": "_errors",
     "SettingsError": "_errors",
+    "StorageError": "_errors",
     "BoundaryWarning": "_errors",
     "ConvergenceWarning": "_errors",
     "SeparationWarning": "_errors",

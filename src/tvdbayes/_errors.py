@@ -19,6 +19,7 @@ __all__ = [
     "SeparationWarning",
     "SettingsError",
     "SmallGroupsWarning",
+    "StorageError",
     "TVDBayesError",
     "TVDBayesWarning",
     "TooFewRowsWarning",
@@ -45,6 +46,10 @@ class FormulaError(TVDBayesError):
 
 class SettingsError(TVDBayesError):
     """An option outside its range."""
+
+
+class StorageError(TVDBayesError):
+    """A file that cannot be read back, or something that cannot be saved."""
 
 
 class MemoryBudgetError(TVDBayesError):

@@ -39,6 +39,7 @@ class Stream:
     PILOT = 1
     STARTS = 2
     PRIOR = 3
+    OUTCOMES = 4
 
     @staticmethod
     def generator(seed: int, stream: int, block: int = 0) -> np.random.Generator:

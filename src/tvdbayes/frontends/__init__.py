@@ -1,6 +1,7 @@
-"""The doors: formulas and data frames."""
+"""The doors: formulas, data frames, files, scikit-learn."""
 
+from tvdbayes.frontends._files import load
 from tvdbayes.frontends._fit import Fit
 from tvdbayes.frontends.formula import fit
 
-__all__ = ["Fit", "fit"]
+__all__ = ["Fit", "fit", "load"]

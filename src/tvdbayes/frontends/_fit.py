@@ -1,7 +1,9 @@
 """What `fit` returns: the posterior, and how the data were encoded."""
 
+import os
 from dataclasses import dataclass, field
 from html import escape
+from typing import Any
 
 from formulaic import ModelSpec
 
@@ -84,6 +86,23 @@ class Fit:
     def summary(self, interval: float = 0.9) -> Summary:
         """Coefficients with intervals, robust beside ordinary, and their paired difference."""
         return self.posterior.summary(interval)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fit to a file, which `tvdbayes.load` reads; it holds no code and no pickle."""
+        from tvdbayes.frontends._files import save_fit
+
+        save_fit(self, path)
+
+    def to_arviz(self, *, by_row: bool = False, log_likelihood: bool = True) -> Any:
+        """An `xarray.DataTree` for ArviZ 1.x; for 0.23 pass it through `arviz.from_datatree`.
+
+        Data and log-likelihood are by cell (with counts), or by row, as leave-one-out needs them.
+        """
+        from tvdbayes.posterior.tree import to_tree
+
+        rows = self.cell_of_row if by_row else None
+        attrs = {"formula": self.formula}
+        return to_tree(self.posterior, cell_of_row=rows, log_likelihood=log_likelihood, attrs=attrs)
 
     def __repr__(self) -> str:
         return f"{self.formula}\n{self.posterior!r}"

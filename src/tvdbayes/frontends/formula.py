@@ -153,12 +153,11 @@ def fit(
     further = read_further(predictors, reading.outcome, columns)
     trials = reading.trials if trials is None else _only_once(reading, trials)
     options = {"offset": offset, "exposure": exposure, "weights": weights}
-    named = [name for name in options.values() if name is not None]
     for option, name in options.items():
         if name is not None:
             require_name(name, option)
     used = [reading.outcome, *reading.columns, *(c for r in further.values() for c in r.columns)]
-    used += [name for name in named if name != weights]
+    used += [name for name in (offset, exposure) if name is not None]
     used += [trials] if isinstance(trials, str) else []
     table = source.table(used, weights, missing)
     divergence = _named(divergence, _DIVERGENCES, "divergence", AbstractDivergence)

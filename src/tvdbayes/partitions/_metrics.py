@@ -38,6 +38,10 @@ def tail_metric(z: Array, weights: Array) -> Array:
     for _ in range(_STEPS):
         inside = weights * (far <= _weighted_quantile(far, weights, _BULK))
         bulk = _covariance(z, inside)
+        if not np.trace(bulk) > 1e-12 * np.trace(full):
+            # The bulk is one and the same row: it says nothing of directions.
+            bulk = full + _SHRINK * np.diag(np.diag(full))
+            break
         bulk *= (1 - _SHRINK) * np.trace(full) / np.trace(bulk)
         bulk += _SHRINK * np.diag(np.diag(full))
         away = z - np.average(z, axis=0, weights=inside)

@@ -58,7 +58,8 @@ def newton(
         widths = np.where(narrow & ~last, np.maximum(widths * quick, goal.tau), widths)
 
         view = point.expand(widths, pull)
-        new_step = _bounded(-solve_positive(view.hess, view.grad))
+        with np.errstate(all="ignore"):
+            new_step = _bounded(-solve_positive(view.hess, view.grad), view.grad)
         new_promise = -(view.grad * new_step).sum(0)
         if kinked:
             new_pull = view.pull_after(new_step)
@@ -94,6 +95,11 @@ def newton(
     return Solution(theta, problem.value(theta), status, n_iter, decrement, residual)
 
 
-def _bounded(step: Array) -> Array:
+def _bounded(step: Array, grad: Array) -> Array:
+    """The step, not too long; along the gradient where curvature overflowed."""
+    lost = ~np.isfinite(step).all(0)
+    if lost.any():
+        down = np.nan_to_num(-grad[:, lost], posinf=1.0, neginf=-1.0)
+        step[:, lost] = down / np.maximum(np.abs(down).max(0), 1.0)
     size: Array = np.abs(step).max(0)
     return step * np.minimum(1.0, _LONGEST / np.maximum(size, 1e-300))

@@ -1,0 +1,208 @@
+"""Fits in files: what `storage` cannot know, how a formula encodes columns.
+
+Of a formulaic spec the terms are written as text, and read back through the guard; beside them
+stands what was learned from the data: levels, means, knots, and the columns of each term.
+"""
+
+import ast
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from formulaic import Formula, ModelSpec
+from formulaic.materializers.base import EncodedTermStructure
+from formulaic.materializers.types import EvaluatedFactor, ScopedFactor, ScopedTerm
+from formulaic.parser.types import Factor, Term
+from formulaic.utils.variables import Variable
+
+from tvdbayes.families import AbstractFamily
+from tvdbayes.frontends._fit import Fit
+from tvdbayes.frontends._guard import read_formula
+from tvdbayes.posterior import Posterior
+from tvdbayes.storage import FORMS, Form, StorageError, form_of, read_record, write_record
+
+__all__ = ["load", "save_fit"]
+
+_SETTINGS = {
+    "materializer": ("pandas", "narwhals"),
+    "output": ("numpy", "pandas"),
+    "na_action": ("ignore", "raise", "drop"),
+    "cluster_by": ("none", "numerical_factors"),
+}
+
+
+def save_fit(fit: Fit, path: str | os.PathLike[str]) -> None:
+    """Write a fit to a file; see `tvdbayes.storage`."""
+    write_record(fit, path, _FORMS)
+
+
+def load(path: str | os.PathLike[str], *, family: AbstractFamily | None = None) -> Fit | Posterior:
+    """Read what `Fit.save` has written, bit for bit.
+
+    Parameters
+    ----------
+    path : str or path
+        A stranger's file can be opened: it holds no code, and nothing in it is run. A file that
+        was cut, altered, or written by a later version raises `StorageError`.
+    family : AbstractFamily, optional
+        The law that the fit was made with, where that is a `CustomFamily`: functions are not
+        written to files.
+
+    Returns
+    -------
+    Fit, or Posterior where `tvdbayes.storage.save` has written one.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, tvdbayes as tb
+    >>> from tvdbayes.frontends._files import load, save_fit
+    >>> y = np.random.default_rng(0).poisson(3, 100)
+    >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=8)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_fit(fit, f"{folder}/fit.tvd")
+    ...     again = load(f"{folder}/fit.tvd")
+    >>> bool((again.draws == fit.draws).all())
+    True
+    """
+    record: Fit | Posterior = read_record(path, _FORMS, family=family)
+    return record
+
+
+def _take_spec(spec: ModelSpec) -> dict[str, Any]:
+    """What encodes new data as these were encoded, in plain values."""
+    variables = {str(v): v for v in _variables(spec) if v.source == "data"}
+    taken = {
+        **{name: _word(getattr(spec, name)) for name in _SETTINGS},
+        "ensure_full_rank": spec.ensure_full_rank,
+        "columns": sorted(variables),
+        "terms": [_text(term) for term in spec.formula],
+        "structure": [_take_structure(entry) for entry in spec.structure],
+        "transforms": spec.transform_state,
+        # formulaic keeps the contrasts for people to look at, and makes them anew from the levels.
+        "levels": {
+            expr: [kind.value, {k: v for k, v in state.items() if k != "contrasts"}]
+            for expr, (kind, state) in spec.encoder_state.items()
+        },
+    }
+    if list(map(repr, _read_terms(taken["terms"], taken["columns"]))) != list(
+        map(repr, spec.formula)
+    ):
+        raise StorageError(
+            f"The terms {', '.join(taken['terms'])} do not read back as they were. Rename columns "
+            "with quotes or brackets in their names and fit again."
+        )
+    return taken
+
+
+def _make_spec(taken: dict[str, Any]) -> ModelSpec:
+    for name, allowed in _SETTINGS.items():
+        if taken[name] not in allowed:
+            raise StorageError(f"its encoding has the {name} {taken[name]!r}, which is not known")
+    terms = _read_terms(taken["terms"], taken["columns"])
+    factors = {factor.expr: factor for term in terms for factor in term.factors}
+    return ModelSpec(
+        formula=Formula(terms),
+        **{name: taken[name] for name in _SETTINGS},
+        materializer_params={},
+        ensure_full_rank=taken["ensure_full_rank"],
+        structure=[
+            _make_structure(term, entry, factors)
+            for term, entry in zip(terms, taken["structure"], strict=True)
+        ],
+        transform_state=taken["transforms"],
+        encoder_state={
+            expr: (Factor.Kind(kind), state) for expr, (kind, state) in taken["levels"].items()
+        },
+    )
+
+
+def _word(setting: Any) -> str:
+    """A setting of formulaic's, which may be an enum, as text."""
+    return str(getattr(setting, "value", setting))
+
+
+def _variables(spec: ModelSpec) -> Iterable[Variable]:
+    return (
+        variable
+        for entry in spec.structure
+        for scoped in entry.scoped_terms
+        for factor in scoped.factors
+        for variable in factor.factor.variables or ()
+    )
+
+
+def _text(term: Term) -> str:
+    """A term as it can be read again, by itself."""
+    return ":".join(_factor_text(factor) for factor in term.factors)
+
+
+def _factor_text(factor: Factor) -> str:
+    if factor.eval_method is Factor.EvalMethod.LOOKUP:
+        return f"`{factor.expr}`"
+    if factor.eval_method is Factor.EvalMethod.LITERAL:
+        return str(factor.expr)
+    call = isinstance(ast.parse(factor.expr, mode="eval").body, ast.Call)
+    return str(factor.expr) if call else f"{{{factor.expr}}}"
+
+
+def _read_terms(texts: list[str], columns: list[str]) -> list[Term]:
+    """The terms, each read by the guard, which lets nothing pass but known functions of columns."""
+    # The guard asks for an outcome: here it is a name that no column has.
+    outcome = "outcome" + "_" * max(map(len, columns), default=0)
+    found: list[Term] = []
+    for text in texts:
+        alone = "1" if text == "1" else f"0 + {text}"
+        found += read_formula(f"{outcome} ~ {alone}", [outcome, *columns]).terms
+    if len(found) != len(texts):
+        raise StorageError(f"its {len(texts)} terms read as {len(found)}")
+    return found
+
+
+def _take_structure(entry: Any) -> dict[str, Any]:
+    return {
+        "columns": list(entry.columns),
+        "scoped": [
+            {"scale": scoped.scale, "factors": [_take_factor(f) for f in scoped.factors]}
+            for scoped in entry.scoped_terms
+        ],
+    }
+
+
+def _take_factor(scoped: ScopedFactor) -> dict[str, Any]:
+    variables = sorted(scoped.factor.variables or (), key=str)
+    return {
+        "expr": scoped.factor.expr,
+        "reduced": bool(scoped.reduced),
+        "variables": [[str(v), sorted(map(_word, v.roles)), v.source] for v in variables],
+    }
+
+
+def _make_structure(
+    term: Term, entry: dict[str, Any], factors: Mapping[str, Factor]
+) -> EncodedTermStructure:
+    scoped_terms = [
+        ScopedTerm([_make_factor(f, factors) for f in scoped["factors"]], scale=scoped["scale"])
+        for scoped in entry["scoped"]
+    ]
+    return EncodedTermStructure(term, scoped_terms, entry["columns"])
+
+
+def _make_factor(taken: dict[str, Any], factors: Mapping[str, Factor]) -> ScopedFactor:
+    variables = {
+        Variable(name, roles=roles, source=source) for name, roles, source in taken["variables"]
+    }
+    evaluated = EvaluatedFactor(factors[taken["expr"]], values=None, variables=variables)
+    return ScopedFactor(evaluated, reduced=taken["reduced"])
+
+
+def _check_fit(fit: Fit) -> None:
+    cells = fit.cell_of_row
+    if cells.size and not (-1 <= cells.min() <= cells.max() < fit.posterior.cells.n_cells):
+        raise StorageError("its rows point to cells that are not there")
+
+
+_FORMS: Mapping[str, Form] = {
+    **FORMS,
+    "Fit": form_of(Fit, _check_fit, cell_of_row="*"),
+    "ModelSpec": Form(ModelSpec, _take_spec, _make_spec),
+}

@@ -1,0 +1,270 @@
+"""One file of plain arrays and a header: written whole or not at all, read only if intact.
+
+A file is an ordinary zip of ``.npy`` arrays and ``header.json``, so other tools can open it. Three
+things make it safe to read a stranger's file. Its last bytes are the SHA-256 of all bytes before
+them, so that nothing is interpreted unless every byte is as written. Its members are not
+compressed, so they cannot hold more than the file itself does. And arrays hold numbers only: there
+is no pickle, and nothing is evaluated.
+"""
+
+import hashlib
+import json
+import os
+import secrets
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import BufferedIOBase, BytesIO
+from pathlib import Path
+from typing import IO, Any, BinaryIO, cast
+from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+import numpy as np
+from numpy.lib import format as npy
+
+from tvdbayes._errors import StorageError, TVDBayesError
+
+__all__ = ["AnyArray", "read_archive", "refusing", "write_archive"]
+
+AnyArray = np.ndarray[Any, Any]
+
+_HEADER = "header.json"
+_SEAL = b"tvdbayes sha256 "
+_DIGEST = 64
+_CHUNK = 1 << 20
+_LARGEST_HEADER = 1 << 24
+_LARGEST_FILE = 1 << 36
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+# What zip, JSON and NumPy raise for bytes that are not what they should be.
+_UNREADABLE = (
+    *(BadZipFile, EOFError, struct.error, ValueError, TypeError, KeyError, IndexError),
+    *(OverflowError, RuntimeError, AttributeError, OSError),
+)
+
+
+def write_archive(
+    path: str | os.PathLike[str], header: Mapping[str, object], arrays: Mapping[str, AnyArray]
+) -> None:
+    """Write a header and arrays; a failure leaves what was there before."""
+    with _replacing(path) as file:
+        with ZipFile(file, "w", ZIP_STORED) as archive:
+            parts = {name: _write_array(archive, name, array) for name, array in arrays.items()}
+            text = json.dumps({**header, "parts": parts}, allow_nan=False).encode()
+            if len(text) > _LARGEST_HEADER:
+                raise StorageError(
+                    f"The names and settings of this fit take {len(text):,} bytes; at most "
+                    f"{_LARGEST_HEADER:,} can be saved. Use shorter names or fewer levels."
+                )
+            with archive.open(ZipInfo(_HEADER, _EPOCH), "w") as member:
+                member.write(text)
+            archive.comment = _SEAL + b"0" * _DIGEST
+        digest = _digest(file)
+        file.seek(-_DIGEST, os.SEEK_END)
+        file.write(digest)
+
+
+def read_archive(
+    path: str | os.PathLike[str], name: str, version: int
+) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    """The header and arrays of a file of this format, or `StorageError`."""
+    with _opened(path) as file, refusing(path):
+        _check_seal(file)
+        with ZipFile(file) as archive:
+            members = _members(archive, os.fstat(file.fileno()).st_size)
+            header = _read_header(archive, members)
+            _check_version(header, name, version)
+            parts = header["parts"]
+            if {*parts, _HEADER} != set(members):
+                raise StorageError("its arrays are not those that its header lists")
+            arrays = {key: _read_array(archive, members[key], parts[key]) for key in parts}
+    return header, arrays
+
+
+@contextmanager
+def refusing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Whatever cannot be interpreted in here is the file's fault, and is said to be."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        raise StorageError(f"{os.fspath(path)!r} cannot be loaded: {_words(error)}.") from error
+
+
+def _words(error: Exception) -> str:
+    text = str(error).rstrip(".") or type(error).__name__
+    return text if isinstance(error, TVDBayesError) else f"{type(error).__name__}, {text}"
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    try:
+        file = open(path, "rb")  # noqa: SIM115 (closed below)
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise StorageError(
+            f"There is no file {os.fspath(path)!r}. Check the name and the working directory."
+        ) from error
+    with file:
+        yield file
+
+
+@contextmanager
+def _replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A new file that takes the place of the old one once it is complete and on the disk."""
+    # A link goes on pointing to the file that it points to.
+    target = Path(os.path.realpath(path))
+    if target.is_dir() or not target.parent.is_dir():
+        what = "is a folder" if target.is_dir() else "lies in a folder that does not exist"
+        raise StorageError(f"{os.fspath(path)!r} {what}. Give the name of a file.")
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "xb+") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync_folder(target.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name itself survive a power cut, where the system can."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class _Tee:
+    """A file that hashes what is written to it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self.hash = file, hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        self.hash.update(data)
+        return self._file.write(data)
+
+
+def _write_array(archive: ZipFile, name: str, array: AnyArray) -> dict[str, object]:
+    # Sums depend on the order in memory in their last bit, so that order is kept.
+    array = array if array.flags.forc else array.copy(order="K")
+    info = ZipInfo(name, _EPOCH)
+    with archive.open(info, "w", force_zip64=array.nbytes > 1 << 30) as member:
+        tee = _Tee(member)
+        npy.write_array(cast("IO[bytes]", tee), array, allow_pickle=False)
+    return {
+        "sha256": tee.hash.hexdigest(),
+        "shape": list(array.shape),
+        "dtype": array.dtype.str,
+    }
+
+
+def _digest(file: BinaryIO) -> bytes:
+    """SHA-256 of everything but the last bytes, where it is kept."""
+    left = file.seek(0, os.SEEK_END) - _DIGEST
+    file.seek(0)
+    found = hashlib.sha256()
+    while left > 0:
+        chunk = file.read(min(_CHUNK, left))
+        if not chunk:
+            break
+        found.update(chunk)
+        left -= len(chunk)
+    return found.hexdigest().encode()
+
+
+def _check_seal(file: BinaryIO) -> None:
+    size = os.fstat(file.fileno()).st_size
+    if size > _LARGEST_FILE:
+        raise StorageError(f"it has {size:,} bytes, and at most {_LARGEST_FILE:,} are read")
+    length = len(_SEAL) + _DIGEST
+    file.seek(-min(size, length), os.SEEK_END)
+    seal = file.read(length)
+    if not seal.startswith(_SEAL) or len(seal) != length:
+        raise StorageError(
+            "it was not written by tvdbayes, or is cut short (it does not end in a seal); save the "
+            "fit again, or copy the file again"
+        )
+    if seal[len(_SEAL) :] != _digest(file):
+        raise StorageError(
+            "it was altered or damaged after it was written (its bytes do not match its seal); "
+            "copy the file again, or fit again with the same seed"
+        )
+
+
+def _members(archive: ZipFile, size: int) -> dict[str, ZipInfo]:
+    infos = archive.infolist()
+    members = {info.filename: info for info in infos}
+    if len(members) != len(infos):
+        raise StorageError("two of its parts have the same name")
+    for name, info in members.items():
+        if info.compress_type != ZIP_STORED or info.file_size != info.compress_size:
+            raise StorageError(f"its part {name!r} is compressed, which files of ours never are")
+    declared = sum(info.file_size for info in infos)
+    if declared > size:
+        raise StorageError(f"its parts declare {declared:,} bytes, but the file has {size:,}")
+    if _HEADER not in members or members[_HEADER].file_size > _LARGEST_HEADER:
+        raise StorageError("it has no header, or too large a one")
+    return members
+
+
+def _read_header(archive: ZipFile, members: Mapping[str, ZipInfo]) -> dict[str, Any]:
+    def refuse(constant: str) -> None:
+        raise StorageError(f"its header holds the number {constant}")
+
+    header = json.loads(archive.read(members[_HEADER]), parse_constant=refuse)
+    if not (isinstance(header, dict) and isinstance(header.get("parts"), dict)):
+        raise StorageError("its header is not one of ours")
+    return header
+
+
+def _check_version(header: Mapping[str, Any], name: str, version: int) -> None:
+    if header.get("format") != name:
+        raise StorageError(f"its format is {header.get('format')!r}, not {name!r}")
+    given = header.get("version")
+    if type(given) is not int or given < 1:
+        raise StorageError(f"its format version is {given!r}, which is no version")
+    if given > version:
+        raise StorageError(
+            f"it was written by a later version of tvdbayes ({header.get('library')}, format "
+            f"{given}; this one reads up to {version}); upgrade tvdbayes to read it"
+        )
+
+
+def _read_array(archive: ZipFile, info: ZipInfo, declared: Mapping[str, Any]) -> AnyArray:
+    """An array whose bytes, dtype and shape are those that the header declares."""
+    # The declared size has been checked against the file, so this much can be held.
+    raw = bytearray(info.file_size)
+    filled = 0
+    with archive.open(info) as opened:
+        member = cast("BufferedIOBase", opened)
+        while got := member.readinto(memoryview(raw)[filled : filled + _CHUNK]):
+            filled += got
+    if filled != len(raw) or hashlib.sha256(raw).hexdigest() != declared["sha256"]:
+        raise StorageError(f"its part {info.filename!r} does not match its SHA-256")
+    shape, fortran, dtype, start = _read_array_header(raw)
+    if list(shape) != declared["shape"] or dtype.str != declared["dtype"]:
+        raise StorageError(f"its part {info.filename!r} is not of the declared shape and dtype")
+    if dtype.kind not in "biuf" or dtype.hasobject:
+        raise StorageError(
+            f"its part {info.filename!r} holds {dtype} rather than numbers; objects are never read"
+        )
+    # Python's integers cannot overflow: a shape from a file may be of any size.
+    length = dtype.itemsize
+    for extent in shape:
+        length *= extent
+    if start + length != len(raw):
+        raise StorageError(f"its part {info.filename!r} is longer or shorter than its shape")
+    flat = np.frombuffer(raw, dtype, offset=start)
+    return flat.reshape(shape, order="F" if fortran else "C")
+
+
+def _read_array_header(raw: bytearray) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    stream = BytesIO(bytes(raw[: 1 << 14]))
+    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    read = readers[npy.read_magic(stream)]
+    shape, fortran, dtype = read(stream)
+    return shape, fortran, dtype, stream.tell()

@@ -1,0 +1,193 @@
+"""The classes that a file may name, and what of each is written.
+
+The table is the only way from a name in a file to a class: a name that is not in it is refused.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
+from numbers import Integral, Real
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from tvdbayes._errors import StorageError
+from tvdbayes.cells import Cells
+from tvdbayes.divergences import ALL_DIVERGENCES
+from tvdbayes.families import ALL_FAMILIES, ALL_LINKS, CustomFamily
+from tvdbayes.model import Model
+from tvdbayes.partitions import (
+    Auto,
+    Bins,
+    Cluster,
+    Distinct,
+    GroupReport,
+    KMeansGroups,
+    LearnedGroups,
+    Singletons,
+)
+from tvdbayes.posterior import Posterior
+from tvdbayes.predictors import Linear
+
+__all__ = ["FORMS", "Form", "form_of"]
+
+Fields = dict[str, Any]
+
+
+def _nothing(_: Any) -> None:
+    """No further condition."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How objects of one class are written and read back.
+
+    Parameters
+    ----------
+    cls : type
+    take : callable
+        From an object to its fields: plain values, arrays, and objects of other known classes.
+    make : callable
+        From such fields to an object; raises if they do not fit.
+    shapes : mapping
+        A letter for each axis of the array fields. The same letter is the same length everywhere
+        in a file; ``*`` is any length.
+    check : callable
+        Raises if an object contradicts itself.
+    """
+
+    cls: type
+    take: Callable[[Any], Fields]
+    make: Callable[[Fields], Any]
+    shapes: Mapping[str, str] = field(default_factory=dict)
+    check: Callable[[Any], None] = _nothing
+
+
+def form_of(cls: type, check: Callable[[Any], None] = _nothing, **shapes: str) -> Form:
+    """The form of a dataclass: its fields, each of which must be of its declared type."""
+
+    def take(value: Any) -> Fields:
+        return {f.name: getattr(value, f.name) for f in fields(cls)}
+
+    def make(given: Fields) -> Any:
+        known = {f.name: f for f in fields(cls)}
+        required = {
+            name
+            for name, f in known.items()
+            if f.default is MISSING and f.default_factory is MISSING
+        }
+        if not required <= set(given) <= set(known):
+            wrong = sorted((required - set(given)) | (set(given) - set(known)))
+            raise StorageError(f"its {cls.__name__} lacks, or should not have, {', '.join(wrong)}")
+        for name, value in given.items():
+            if not _fits(value, _hints(cls)[name]):
+                raise StorageError(
+                    f"its {cls.__name__}.{name} is a {type(value).__name__}, which does not belong "
+                    "there"
+                )
+        return cls(**given)
+
+    return Form(cls, take, make, shapes, check)
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of the type that a field declares."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return any(_fits(value, arg) for arg in args)
+    if origin is Literal:
+        return value in args
+    if hint in (int, float):
+        number = Integral if hint is int else Real
+        return isinstance(value, number) and not isinstance(value, bool)
+    return isinstance(value, origin or hint) and _fits_inside(value, origin, args)
+
+
+def _fits_inside(value: Any, origin: Any, args: tuple[Any, ...]) -> bool:
+    """Whether the entries of a container are of the type that it declares."""
+    if origin is tuple:
+        return all(_fits(entry, args[0]) for entry in value)
+    if origin is dict:
+        return all(_fits(k, args[0]) and _fits(v, args[1]) for k, v in value.items())
+    if origin is np.ndarray:
+        (scalar,) = get_args(args[1])
+        return bool(value.dtype == np.dtype(scalar))
+    return True
+
+
+def _describe(law: CustomFamily) -> Fields:
+    """What can be said of a law that is made of functions."""
+    described = {"name": law.label, "low": law.low, "high": law.high}
+    return {**described, "parameters": dict(law.scales), "start": dict(law.start)}
+
+
+def _ask_for(described: Fields) -> CustomFamily:
+    raise StorageError(
+        f"it holds a CustomFamily, {described['name']!r}, whose functions are never written to a "
+        "file; pass the same family again: load(path, family=...)"
+    )
+
+
+def _check_cells(cells: Cells) -> None:
+    if cells.x_index.size and not (0 <= cells.x_index.min() <= cells.x_index.max() < cells.n_x):
+        raise StorageError("its cells point to covariate rows that are not there")
+    if len(cells.names) != cells.x.shape[1]:
+        raise StorageError("its columns and their names differ in number")
+
+
+def _check_groups(groups: LearnedGroups) -> None:
+    n_features = groups.common.shape[1] + 2
+    within = all(0 <= j < n_features for j in groups.columns)
+    fits = all(len(metric) == len(groups.columns) for metric in groups.maps)
+    if not (within and fits and len(groups.maps) == len(groups.centres)):
+        raise StorageError("its groups do not belong to its covariates")
+
+
+def _check_linear(linear: Linear) -> None:
+    if any(j < -1 for block in linear.columns or () for j in block):
+        raise StorageError("its predictors use columns of negative number")
+
+
+def _check_posterior(posterior: Posterior) -> None:
+    cells, model = posterior.cells, posterior.model
+    if posterior.param_names != model.param_names(cells):
+        raise StorageError("its parameters are not those of its model")
+    # One row is enough to see that the predictor finds its columns.
+    first = Cells(
+        *(cells.x[:1], cells.offset[:1], cells.trials[:1], cells.x_index[:1] * 0),
+        *(cells.y[:1], cells.counts[:1], cells.names),
+    )
+    if model.bind(first, first).n_params != len(posterior.minimiser):
+        raise StorageError("its parameters and those of its model differ in number")
+
+
+def _plain(*classes: type) -> Iterable[Form]:
+    return (form_of(cls) for cls in dict.fromkeys(classes))
+
+
+_ALL = (
+    *_plain(*(type(one) for one in (*ALL_FAMILIES, *ALL_LINKS, *ALL_DIVERGENCES))),
+    Form(CustomFamily, _describe, _ask_for),
+    *_plain(Distinct, Singletons, Auto, KMeansGroups, Cluster, GroupReport, Model),
+    form_of(Linear, _check_linear),
+    form_of(LearnedGroups, _check_groups, maps="qq", centres="*q", common="*p"),
+    form_of(Bins, lows="b", highs="b"),
+    form_of(Cells, _check_cells, x="np", offset="n", trials="n", x_index="m", y="m", counts="m"),
+    form_of(
+        Posterior,
+        _check_posterior,
+        **dict.fromkeys(("minimiser", "kld_minimiser", "shift"), "d"),
+        **dict.fromkeys(("draws", "kld_draws"), "Bd"),
+        **dict.fromkeys(("distance", "status", "n_iter", "decrement", "residual"), "B"),
+        **dict.fromkeys(("kld_distance", "kld_status"), "B"),
+    ),
+)
+
+FORMS: Mapping[str, Form] = {form.cls.__name__: form for form in _ALL}
+"""Every class that a file may name, by that name."""
