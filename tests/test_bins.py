@@ -31,7 +31,7 @@ def test_nodes_sum_every_law_of_counts(family, rng):
     eta[family.n_main :] += 1.5
     trials = np.array([7.0, 40.0, 90.0, 200.0, 200.0, 1.0])
     for low, high in ((0, 19), (0, 200), (30, 3000)):
-        bins = Bins(np.array([low]), np.array([high])).isolating(family.spikes)
+        bins = Bins(np.array([low]), np.array([high]), 400).isolating(family.spikes)
         _, y, weights = bins.nodes(np.unique(trials))
         dense = np.arange(low, high + 1.0)
         by_nodes, exact = (

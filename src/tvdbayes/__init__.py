@@ -62,6 +62,7 @@ _HOME = {
     "SettingsError": "_errors",
     "StorageError": "_errors",
     "BoundaryWarning": "_errors",
+    "CollinearWarning": "_errors",
     "ConvergenceWarning": "_errors",
     "SeparationWarning": "_errors",
     "SmallGroupsWarning": "_errors",

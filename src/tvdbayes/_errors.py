@@ -9,6 +9,7 @@ from tvdbayes._typing import BoolArray, IntArray
 
 __all__ = [
     "BoundaryWarning",
+    "CollinearWarning",
     "ConvergenceWarning",
     "DataError",
     "FamilyError",
@@ -70,6 +71,10 @@ class TVDBayesWarning(UserWarning):
 
 class BoundaryWarning(TVDBayesWarning):
     """A dispersion, an inflation or a level that the data do not show."""
+
+
+class CollinearWarning(TVDBayesWarning):
+    """Columns that others already determine were left out, as asked."""
 
 
 class ConvergenceWarning(TVDBayesWarning):

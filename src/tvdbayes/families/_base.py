@@ -162,5 +162,6 @@ class AbstractFamily(ABC):
         if wrong.any():
             raise FamilyError(
                 f"{type(self).__name__} needs {self.needs}; {listing(wrong, y, unit, numbers)}. "
-                "Check the outcome column or choose another family."
+                "Check the outcome column (round it if it should be whole), or choose another "
+                "family."
             )

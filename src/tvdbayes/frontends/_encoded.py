@@ -1,6 +1,6 @@
 """The covariates of all predictors of a family, from one formula for each."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from formulaic import ModelSpec
@@ -11,9 +11,9 @@ from tvdbayes.families import AbstractFamily
 from tvdbayes.frontends._columns import encode
 from tvdbayes.frontends._guard import Reading, read_formula
 from tvdbayes.frontends._tables import Table
-from tvdbayes.predictors import Linear
+from tvdbayes.predictors import Linear, dependent_columns
 
-__all__ = ["Encoded", "encode_all", "read_further"]
+__all__ = ["Encoded", "encode_all", "read_further", "without_dependent"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +25,26 @@ class Encoded:
     linear: Linear
     spec: ModelSpec
     more: dict[str, ModelSpec]
+
+
+def without_dependent(encoded: Encoded) -> tuple[Encoded, tuple[str, ...]]:
+    """Leave out columns that others in the same predictor determine, and name them."""
+    columns = encoded.linear.columns or ()
+    blocks, dropped = [], set()
+    for block in columns:
+        used = [j for j in block if j >= 0]
+        lost = {used[j] for j in dependent_columns(encoded.x[:, used])} if used else set()
+        dropped |= lost
+        blocks.append(tuple(j for j in block if j not in lost))
+    still = sorted({j for block in blocks for j in block if j >= 0})
+    number = {old: new for new, old in enumerate(still)} | {-1: -1}
+    made = replace(
+        encoded,
+        x=encoded.x[:, still],
+        names=tuple(encoded.names[j] for j in still),
+        linear=Linear(tuple(tuple(number[j] for j in block) for block in blocks)),
+    )
+    return made, tuple(encoded.names[j] for j in sorted(dropped))
 
 
 def read_further(

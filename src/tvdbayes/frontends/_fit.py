@@ -30,6 +30,8 @@ class Fit:
         The cell of each input row, -1 for rows of weight zero.
     more_encodings : dict of formulaic.ModelSpec
         The same for further predictors that have covariates.
+    left_out : tuple of str
+        Columns that others determine, left out by ``collinear="drop"``.
     """
 
     posterior: Posterior
@@ -37,6 +39,7 @@ class Fit:
     encoding: ModelSpec
     cell_of_row: IntArray
     more_encodings: dict[str, ModelSpec] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
     @property
     def param_names(self) -> tuple[str, ...]:

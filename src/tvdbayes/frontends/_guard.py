@@ -161,7 +161,9 @@ def _check_expression(expression: str, columns: Collection[str]) -> set[str]:
         tree = ast.parse(expression, mode="eval")
     except SyntaxError as error:
         raise FormulaError(f"{expression!r} in the formula cannot be read: {error}") from error
-    called = {id(node.func): node for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    called = {id(node.func): node for node in calls}
+    options = {id(option) for call in calls for option in call.args[1:]}
     used = set()
     for node in ast.walk(tree):
         if not isinstance(node, _NODES):
@@ -171,6 +173,8 @@ def _check_expression(expression: str, columns: Collection[str]) -> set[str]:
             )
         if id(node) in called:
             _check_call(expression, called[id(node)])
+        elif isinstance(node, ast.Name) and id(node) in options and node.id in FUNCTIONS:
+            continue
         elif isinstance(node, ast.Name):
             _require_column(node.id, columns, "formula")
             used.add(node.id)

@@ -138,7 +138,8 @@ def open_data(data: Data) -> Source:
         ) from error
     if not len(frame):
         raise DataError(
-            "The data hold 0 rows. Check that they were read, and that filters left some."
+            "Found data with 0 sample(s): 0 rows. Check that they were read, and that filters "
+            "left some."
         )
     return Source(frame)
 

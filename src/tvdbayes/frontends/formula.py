@@ -8,6 +8,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from tvdbayes._errors import (
+    CollinearWarning,
     DataError,
     Interrupted,
     SettingsError,
@@ -26,7 +27,7 @@ from tvdbayes.divergences import (
 )
 from tvdbayes.families import AbstractFamily
 from tvdbayes.frontends._columns import offsets, require_name, trials_of
-from tvdbayes.frontends._encoded import encode_all, read_further
+from tvdbayes.frontends._encoded import encode_all, read_further, without_dependent
 from tvdbayes.frontends._fit import Fit
 from tvdbayes.frontends._guard import Reading, read_formula
 from tvdbayes.frontends._laws import law_and_outcome
@@ -82,6 +83,7 @@ def fit(
     bins: Sequence[float] | Literal["auto", "none"] = "auto",
     predictors: dict[str, str] | None = None,
     missing: Missing = "error",
+    collinear: Literal["error", "drop"] = "error",
     n_jobs: int = 1,
     resume: Fit | None = None,
     progress: bool | None = None,
@@ -125,6 +127,8 @@ def fit(
         inflation and the like are constant otherwise.
     missing : str
         What to do with rows that have a gap in a column in use: "error", or "drop" with a warning.
+    collinear : str
+        What to do with columns that others already determine: "error", or "drop" with a warning.
     n_jobs : int
         Processes to use.
     resume : Fit, optional
@@ -172,6 +176,12 @@ def fit(
             "has no place in it. Leave it out, or use it as a covariate."
         )
     encoded = encode_all(reading, further, law, table)
+    if collinear not in ("error", "drop"):
+        raise SettingsError(f'collinear must be "error" or "drop"; got {collinear!r}.')
+    left_out: tuple[str, ...] = ()
+    if collinear == "drop":
+        encoded, left_out = without_dependent(encoded)
+        _say_left_out(left_out)
     made = compress(
         encoded.x,
         y,
@@ -184,7 +194,7 @@ def fit(
 
     def fit_of(posterior: Posterior) -> Fit:
         rows = table.of_input(made.cell_of_row)
-        return Fit(posterior, formula, encoded.spec, rows, encoded.more)
+        return Fit(posterior, formula, encoded.spec, rows, encoded.more, left_out)
 
     try:
         with progress_bar(progress, f"{n_draws} draws") as report:
@@ -205,6 +215,15 @@ def fit(
     except Interrupted as stop:
         raise Interrupted(str(stop), fit_of(stop.partial)) from stop
     return fit_of(posterior)
+
+
+def _say_left_out(names: tuple[str, ...]) -> None:
+    if names:
+        warnings.warn(
+            f"The other columns already determine {', '.join(map(repr, names))}; left out.",
+            CollinearWarning,
+            stacklevel=3,
+        )
 
 
 def _posterior_of(resume: object) -> Posterior:
@@ -270,7 +289,7 @@ def _check_table(cells: Cells, law: AbstractFamily, linear: Linear, ridge: float
                 "The other columns already determine "
                 f"{', '.join(repr(cells.names[j]) for j in dependent)} (constant, duplicated, an "
                 f"unused level, or more columns than distinct rows: {len(columns)} and "
-                f"{cells.n_x}). Leave it out, or pass a ridge above 0."
+                f'{cells.n_x}). Leave it out, or pass collinear="drop" or a ridge above 0.'
             )
     for name, column in zip(cells.names, cells.x.T, strict=True):
         low, high = _quantiles(column, cells.x_counts, [0.25, 0.75])

@@ -6,7 +6,7 @@ boundary. A bin is as wide as the stretch that holds `ENOUGH_ROWS` rows in the t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,7 +22,9 @@ __all__ = ["Bins", "learn_bins", "median_cell"]
 _LEAST_BINS = 3
 _ALL = 24
 """Stretches of up to this many outcomes are summed one by one."""
-_MOST_PIECES = 2000
+_FEW_PIECES, _MANY_PIECES = 4, 400
+"""A learned bin is narrower than what its rows spread over, so a law that fits is smooth in it; a
+bin that was asked for may be as wide as anyone likes."""
 _GROWTH = 3.0
 """By how much a bin may be wider than the one before it: windows reach across gaps to outliers."""
 
@@ -40,6 +42,7 @@ class Bins:
 
     lows: Array
     highs: Array
+    most_pieces: int = _FEW_PIECES
 
     @classmethod
     def starting_at(cls, lows: Sequence[float], last: float) -> "Bins":
@@ -59,7 +62,12 @@ class Bins:
             raise SettingsError(
                 f"bins must start between 0 and the largest outcome, {last:g}; got {lows!r}."
             )
-        return cls(first, np.append(first[1:] - 1, last))
+        ends = np.append(first[1:] - 1, last)
+        if (np.sqrt(ends) - np.sqrt(first) > _MANY_PIECES).any():
+            raise SettingsError(
+                f"A bin up to {last:g} is too wide to be summed. Start more bins below it."
+            )
+        return cls(first, ends, 2 * _MANY_PIECES)
 
     @property
     def n_bins(self) -> int:
@@ -71,7 +79,7 @@ class Bins:
         alone = np.unique(y[self._holds(y) < 0])
         lows, highs = np.append(self.lows, alone), np.append(self.highs, alone)
         order = np.argsort(lows)
-        return Bins(lows[order], highs[order])
+        return replace(self, lows=lows[order], highs=highs[order])
 
     def isolating(self, outcomes: Sequence[float]) -> "Bins":
         """These bins, with the given outcomes cut out to stand alone."""
@@ -85,7 +93,7 @@ class Bins:
             )
             lows = np.sort(np.concatenate([lows[~cut], lows[left], alone, after]))
             highs = np.sort(np.concatenate([highs[~cut], before, alone, highs[right]]))
-        return Bins(lows, highs)
+        return replace(self, lows=lows, highs=highs)
 
     def number(self, y: Array) -> IntArray:
         """The bin of each outcome, all of which must lie in one."""
@@ -107,7 +115,7 @@ class Bins:
             ends = [*cuts[(cuts >= low) & (cuts < high)].tolist(), high]
             pieces, start = [], low
             for end in ends:
-                pieces += _pieces(start, end)
+                pieces += _pieces(start, end, self.most_pieces)
                 start = end + 1
             found.append([np.concatenate(parts) for parts in zip(*pieces, strict=True)])
         bins = np.repeat(np.arange(self.n_bins), [len(y) for y, _ in found])
@@ -123,20 +131,16 @@ class Bins:
         return ", ".join(named[:6]) + (", ..." if len(named) > 6 else "")
 
 
-def _pieces(low: float, high: float) -> list[tuple[Array, Array]]:
+def _pieces(low: float, high: float, most: int) -> list[tuple[Array, Array]]:
     """Nodes and weights of stretches that no law of counts is too narrow for: two deviations of a
-    Poisson law, the tightest that matters.
+    Poisson law, the tightest that matters; but not many more than `most` of them.
     """
-    found = []
+    found, least = [], np.ceil((high - low + 1) / most)
     while low <= high:
-        length = _ALL if low < _ALL else max(_ALL, np.floor(2 * np.sqrt(low)))
+        length = _ALL if low < _ALL else max(_ALL, np.floor(2 * np.sqrt(low)), least)
         end = min(low + length - 1, high)
         found.append(gauss_sum(low, end, 12) if end - low >= _ALL else gauss_sum(low, end, _ALL))
         low = end + 1
-        if len(found) > _MOST_PIECES:
-            raise SettingsError(
-                f"A bin up to {high:g} is too wide to be summed. Start more bins below it."
-            )
     return found
 
 
