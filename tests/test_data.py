@@ -161,3 +161,19 @@ def test_notebooks_show_tables_with_everything_escaped(frame):
         assert "<script" not in shown
         assert "&lt;script&gt;" in shown
     assert "<table>" not in tb.fit("visits ~ 1", frame, n_draws=0)._repr_html_()
+
+
+def test_new_data_are_encoded_as_in_the_fit(frame):
+    fit = tb.fit("visits ~ scale(age) + region + bs(age, df=4)", frame, n_draws=0, ridge=0.01)
+    cells = fit.posterior.cells
+    assert np.allclose(fit.encode(frame), cells.x[cells.x_index][fit.cell_of_row], atol=1e-12)
+    # One row alone is encoded by what was remembered, not by its own mean.
+    assert np.allclose(fit.encode(frame.iloc[[3]]), fit.encode(frame)[[3]], atol=1e-12)
+    moon = frame.iloc[:2].assign(region=["north", "moon"])
+    with pytest.raises(tb.DataError, match=r"not seen: \{'moon'\}.*north, south, west"):
+        fit.encode(moon)
+    with pytest.raises(tb.DataError, match="'region' is no column"):
+        fit.encode(frame[["age"]])
+    with pytest.raises(tb.DataError, match="beyond"):
+        fit.encode(frame.assign(age=99))
+    assert tb.fit("visits ~ 1", frame, n_draws=0).encode(frame).tolist() == [[1.0]] * len(frame)

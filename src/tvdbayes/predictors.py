@@ -36,6 +36,10 @@ class AbstractPredictor(ABC):
         """
 
     @abstractmethod
+    def blocks(self, n_columns: int, n_main: int, n_more: int) -> tuple[tuple[int, ...], ...]:
+        """The columns that each predictor uses, of a table with this many; -1 is an intercept."""
+
+    @abstractmethod
     def param_names(
         self, names: tuple[str, ...], predictors: tuple[str, ...], n_main: int
     ) -> tuple[str, ...]:

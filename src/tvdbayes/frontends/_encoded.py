@@ -1,19 +1,23 @@
 """The covariates of all predictors of a family, from one formula for each."""
 
+import re
+import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
 from formulaic import ModelSpec
+from formulaic.errors import DataMismatchWarning
 
-from tvdbayes._errors import FormulaError, SettingsError
+from tvdbayes._errors import DataError, FormulaError, SettingsError
 from tvdbayes._typing import Array
 from tvdbayes.families import AbstractFamily
 from tvdbayes.frontends._columns import encode
 from tvdbayes.frontends._guard import Reading, read_formula
-from tvdbayes.frontends._tables import Table
+from tvdbayes.frontends._tables import Data, Table, open_data
+from tvdbayes.frontends._transforms import formula_context
 from tvdbayes.predictors import Linear, dependent_columns
 
-__all__ = ["Encoded", "encode_all", "read_further", "without_dependent"]
+__all__ = ["Encoded", "encode_all", "encode_new", "read_further", "without_dependent"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +29,40 @@ class Encoded:
     linear: Linear
     spec: ModelSpec
     more: dict[str, ModelSpec]
+
+
+def encode_new(spec: ModelSpec, names: tuple[str, ...], data: Data) -> Array:
+    """Covariates (n, p) of new data, encoded as a spec remembers it; only these columns of it."""
+    source = open_data(data)
+    used = sorted(map(str, spec.required_variables))
+    if not used:
+        return np.ones((len(source.native), len(names)))
+    table = source.table(used, None, "error")
+    with warnings.catch_warnings(record=True) as said, np.errstate(all="ignore"):
+        warnings.simplefilter("always")
+        try:
+            matrix = spec.get_model_matrix(
+                table.frame, context=formula_context(), output="numpy", na_action="ignore"
+            )
+        except Exception as error:
+            # formulaic wraps whatever a transform raises; the user needs its words, not its type.
+            raise DataError(f"The new data cannot be encoded as in the fit: {error}") from error
+    unseen = [str(w.message) for w in said if issubclass(w.category, DataMismatchWarning)]
+    if unseen:
+        levels = re.findall(r"\{.*\}", unseen[0])
+        known = {
+            factor: sorted(map(str, state["categories"]))
+            for factor, (_, state) in spec.encoder_state.items()
+            if "categories" in state
+        }
+        raise DataError(
+            f"The new data have levels that the fit has not seen: {', '.join(levels)}. Known are "
+            + "; ".join(f"{factor}: {', '.join(names)}" for factor, names in known.items())
+            + ". Leave these rows out, or fit with them."
+        )
+    columns = [spec.column_names.index(name) for name in names]
+    x: Array = np.asarray(matrix, float)[:, columns]
+    return x[table.index]
 
 
 def without_dependent(encoded: Encoded) -> tuple[Encoded, tuple[str, ...]]:

@@ -8,6 +8,8 @@ from typing import Any
 from formulaic import ModelSpec
 
 from tvdbayes._typing import Array, IntArray
+from tvdbayes.frontends._encoded import encode_new
+from tvdbayes.frontends._tables import Data
 from tvdbayes.partitions import Bins, GroupReport
 from tvdbayes.posterior import Posterior, Summary
 
@@ -89,6 +91,18 @@ class Fit:
     def summary(self, interval: float = 0.9) -> Summary:
         """Coefficients with intervals, robust beside ordinary, and their paired difference."""
         return self.posterior.summary(interval)
+
+    def encode(self, data: Data) -> Array:
+        """Covariates of new data for the main predictor, encoded as in the fit, (n, p).
+
+        Levels that the fit has not seen are an error that names them.
+        """
+        linear = self.posterior.model.predictor
+        names = self.posterior.cells.names
+        family = self.posterior.model.family
+        n_more = len(family.predictors) - family.n_main
+        main = linear.blocks(len(names), family.n_main, n_more)[0]
+        return encode_new(self.encoding, tuple(names[j] for j in main), data)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fit to a file, which `tvdbayes.load` reads; it holds no code and no pickle."""

@@ -11,7 +11,8 @@ __all__ = ["progress_bar"]
 @contextmanager
 def progress_bar(wanted: bool | None, label: str) -> Iterator[Callable[[int, int], None] | None]:
     """A callback (done, total); None asks for a bar only if someone is looking."""
-    if wanted is False or (wanted is None and not sys.stderr.isatty()):
+    watched = sys.stderr.isatty() or "ipykernel" in sys.modules
+    if wanted is False or (wanted is None and not watched):
         yield None
         return
     from rich.console import Console
