@@ -124,6 +124,23 @@ class Categorical(_Levels):
         second = -(bend[1:, 1:] - bend[1:, :1] - bend[:1, 1:] + bend[0, 0])
         return value, first, second + 0 * value
 
+    def slopes(self, y: Array, eta: Array, trials: Array) -> tuple[Array, Array]:
+        prob = self.probabilities(eta, trials)
+        number = np.arange(len(prob)).reshape((-1,) + (1,) * (eta.ndim - 1))
+        hit = number == y
+        pmf = np.where(hit, prob, 0.0).sum(0)
+        off = pmf * (hit - prob)
+        return pmf, off[1:] if self.coding == "reference" else off[1:] - off[0]
+
+    def pmf(self, y: Array, eta: Array, trials: Array) -> Array:
+        return self.slopes(y, eta, trials)[0]
+
+    def probabilities(self, eta: Array, trials: Array) -> Array:
+        whole = np.concatenate([self._first(eta)[None], eta])
+        mass = np.exp(whole - whole.max(0))
+        prob: Array = mass / mass.sum(0)
+        return prob
+
     def saturated(self, y: Array, trials: Array) -> Array:
         number = np.arange(1, len(self.levels)).reshape((-1,) + (1,) * np.ndim(y))
         guess = np.where(number == y, 2.0, 0.0)

@@ -16,8 +16,10 @@ from tvdbayes.families.links import Logit
 __all__ = ["Censored", "Hurdle", "ZeroInflated", "ZeroTruncated"]
 
 _CERTAIN = 1e-6
-_RARE = 1e-3
+_TOO_RARE = 1e-5
 """A tail rarer than this is summed itself; a likelier one is what the rest leaves."""
+_RARE = 1e-3
+"""Above this share of counts above 0, drawing until there is one is quick."""
 _REACH = 1e6
 _MOST_BELOW = 10_000
 _ALMOST_NONE = 1e-9
@@ -317,34 +319,39 @@ class Censored(_Wrapper):
                 np.broadcast_to(eta, (len(eta), *at.shape)),
                 np.broadcast_to(trials, at.shape),
             )
-            value[at], score[:, at], bend[:, :, at] = self._log_tail(eta[:, at], trials[at])
+            if at.ndim == 2 and (at == at[:, :1]).all():
+                # Whole rows: a dispersion that they share is then seen to be shared.
+                rows = np.flatnonzero(at[:, 0])
+                tail = self._log_tail(eta[:, rows], trials[rows])
+                value[rows], score[:, rows], bend[:, :, rows] = tail
+            else:
+                tail = self._log_tail(eta[:, at][..., None], trials[at][..., None])
+                value[at], score[:, at], bend[:, :, at] = (part[..., 0] for part in tail)
         return value, score, bend
 
     def _log_tail(self, eta: Array, trials: Array) -> Jet:
-        """Logarithm of the probability of `upper` or more, with derivatives, at eta (k, n)."""
-        below = np.arange(float(self.upper))[:, None]
-        jet = self._sum(below, np.ones_like(below), eta, trials)
+        """Log of the probability of `upper` or more, with derivatives, at eta (k, n, B)."""
+        jet = self._sum(np.arange(float(self.upper)), np.ones(self.upper), eta, trials)
         jet = (1 - jet[0], -jet[1], -jet[2])
-        rare = jet[0] < _RARE
+        rare = jet[0] < _TOO_RARE
         if rare.any():
-            beyond, weights = panels(np.array(self.upper * _REACH), np.array(1.0), 1)
-            for mine, its in zip(
-                jet,
-                self._sum(self.upper + beyond, weights, eta[:, rare], trials[rare]),
-                strict=True,
-            ):
-                mine[..., rare] = its
+            beyond, weights = panels(np.array(self.upper * _REACH), np.array(1.0), 0)
+            few = (eta[:, rare][..., None], trials[rare][..., None])
+            sums = self._sum(self.upper + beyond, weights, *few)
+            for mine, its in zip(jet, sums, strict=True):
+                mine[..., rare] = its[..., 0]
         total = np.maximum(jet[0], 1e-300)
         first = jet[1] / total
         return np.log(total), first, jet[2] / total - first[:, None] * first
 
     def _sum(self, y: Array, weights: Array, eta: Array, trials: Array) -> Jet:
-        """Sum of the base's pmf over y (S, 1), with derivatives."""
-        k, n = eta.shape
-        total, first, second = np.zeros(n), np.zeros((k, n)), np.zeros((k, k, n))
+        """Sum of the base's pmf over y (S,), with derivatives."""
+        k, *shape = eta.shape
+        total, first, second = np.zeros(shape), np.zeros(eta.shape), np.zeros((k, *eta.shape))
         for outcome, weight in zip(y, weights, strict=True):
             possible = self.base.possible(np.ceil(outcome), trials)
-            parts = self.base.jet(np.where(possible, outcome, 0.0), eta, trials)
+            at = np.full((len(trials), 1), outcome) if possible.all() else outcome * possible
+            parts = self.base.jet(at, eta, trials)
             for whole, part in zip((total, first, second), parts, strict=True):
                 np.add(whole, np.where(possible, weight * part, 0.0), out=whole)
         return total, first, second
