@@ -13,20 +13,17 @@ from tvdbayes.families import (
     BetaBinomial,
     Binomial,
     Categorical,
-    Cloglog,
     Hurdle,
-    Logit,
     Ordinal,
-    Probit,
     ZeroInflated,
     ZeroTruncated,
 )
 from tvdbayes.frontends._columns import numbers
+from tvdbayes.frontends._settings import LINKS
 from tvdbayes.frontends._tables import Table
 
-__all__ = ["law_and_outcome"]
+__all__ = ["family_by_name", "law_and_outcome"]
 
-_LINKS: dict[str, AbstractLink] = {"logit": Logit(), "probit": Probit(), "cloglog": Cloglog()}
 _WITH_LOG = {law.name: law for law in COUNT_FAMILIES}
 _WITH_LINK = {f.name: f for f in (Bernoulli, Binomial, BetaBinomial)}
 _WRAPPERS = {f"{f.name}_": f for f in (ZeroInflated, Hurdle, ZeroTruncated)}
@@ -50,13 +47,13 @@ def law_and_outcome(
         else:
             law = Ordinal(levels, _link(link))
         return law, _codes(table, outcome, law.levels)
-    law = _family(family, link)
+    law = family_by_name(family, link)
     if law.levels:
         return law, _codes(table, outcome, law.levels)
     return law, numbers(table, outcome)
 
 
-def _family(family: str | AbstractFamily, link: str | None) -> AbstractFamily:
+def family_by_name(family: str | AbstractFamily, link: str | None) -> AbstractFamily:
     if isinstance(family, AbstractFamily):
         if link is not None:
             raise SettingsError(
@@ -74,7 +71,7 @@ def _family(family: str | AbstractFamily, link: str | None) -> AbstractFamily:
                     f"There is no family {family!r}: {name!r} is no plain family of counts. "
                     f"After {prefix!r} comes one of {', '.join(_INSIDE)}."
                 )
-            return wrapper(_family(name, link))
+            return wrapper(family_by_name(name, link))
     if family in _WITH_LOG:
         if link not in (None, "log"):
             raise FamilyError(f'The family {family!r} has the link "log"; got {link!r}.')
@@ -85,9 +82,9 @@ def _family(family: str | AbstractFamily, link: str | None) -> AbstractFamily:
 
 
 def _link(link: str | None) -> AbstractLink:
-    if link is not None and link not in _LINKS:
-        raise SettingsError(f"There is no link {link!r}. Choose from {', '.join(_LINKS)}.")
-    return _LINKS[link or "logit"]
+    if link is not None and link not in LINKS:
+        raise SettingsError(f"There is no link {link!r}. Choose from {', '.join(LINKS)}.")
+    return LINKS[link or "logit"]
 
 
 def _levels(column: pd.Series, ordered: bool) -> tuple[str, ...]:

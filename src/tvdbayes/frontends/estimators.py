@@ -36,8 +36,9 @@ from tvdbayes.bootstrap import posterior_bootstrap
 from tvdbayes.cells import Cells
 from tvdbayes.divergences import AbstractDivergence
 from tvdbayes.families import AbstractFamily, AbstractLink, Bernoulli, Categorical
-from tvdbayes.frontends._laws import _LINKS, _family
-from tvdbayes.frontends.formula import _DIVERGENCES, _PARTITIONS, _check_table, _named
+from tvdbayes.frontends._checks import check_table
+from tvdbayes.frontends._laws import family_by_name
+from tvdbayes.frontends._settings import DIVERGENCES, LINKS, PARTITIONS, named
 from tvdbayes.model import Model
 from tvdbayes.partitions import AbstractPartition
 from tvdbayes.posterior import Posterior
@@ -97,7 +98,7 @@ class RobustCountRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> import numpy as np
-    >>> from tvdbayes.frontends.estimators import RobustCountRegressor
+    >>> from tvdbayes import RobustCountRegressor
     >>> rng = np.random.default_rng(1)
     >>> X = rng.integers(0, 3, (600, 1))
     >>> y = rng.poisson(np.exp(0.7 + 0.3 * X[:, 0]))
@@ -255,7 +256,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> import numpy as np
-    >>> from tvdbayes.frontends.estimators import RobustClassifier
+    >>> from tvdbayes import RobustClassifier
     >>> rng = np.random.default_rng(1)
     >>> X = rng.integers(-2, 3, (1000, 1))
     >>> y = np.where(rng.random(1000) < 1 / (1 + np.exp(-2 * X[:, 0])), "yes", "no")
@@ -349,13 +350,13 @@ def _draw(
 
     Rows of weight 0 must be gone: they are as if they had never been there.
     """
-    divergence = _named(estimator.divergence, _DIVERGENCES, "divergence", AbstractDivergence)
-    partition = _named(estimator.partition, _PARTITIONS, "partition", AbstractPartition)
+    divergence = named(estimator.divergence, DIVERGENCES, "divergence", AbstractDivergence)
+    partition = named(estimator.partition, PARTITIONS, "partition", AbstractPartition)
     estimator._kept = (x != 0).any(axis=0)
     names = _column_names(estimator)
     kept = ("Intercept", *(n for n, keep in zip(names, estimator._kept, strict=True) if keep))
     cells = Cells.from_rows(_design(estimator, x), y, weights=weights, names=kept)
-    _check_table(cells, law, Linear(), estimator.ridge)
+    check_table(cells, law, Linear(), estimator.ridge)
     _warn_of_dependent(x, names)
     return posterior_bootstrap(
         Model(law),
@@ -489,7 +490,7 @@ def _warn_of_dependent(x: Array, names: tuple[str, ...]) -> None:
 
 
 def _count_law(family: str | AbstractFamily) -> AbstractFamily:
-    law = _family(family, None)
+    law = family_by_name(family, None)
     if not law.counts or law.needs_trials:
         raise FamilyError(
             f"RobustCountRegressor needs a family of counts without trials; got {law.name!r}. "
@@ -499,7 +500,7 @@ def _count_law(family: str | AbstractFamily) -> AbstractFamily:
 
 
 def _class_law(link: str | AbstractLink, classes: NDArray[np.generic]) -> AbstractFamily:
-    chosen = _named(link, _LINKS, "link", AbstractLink)
+    chosen = named(link, LINKS, "link", AbstractLink)
     if len(classes) < 2:
         raise DataError(
             f"At least 2 classes are needed, but there is 1 class: every row of positive weight "
@@ -507,7 +508,7 @@ def _class_law(link: str | AbstractLink, classes: NDArray[np.generic]) -> Abstra
         )
     if len(classes) == 2:
         return Bernoulli(chosen)
-    if chosen != _LINKS["logit"]:
+    if chosen != LINKS["logit"]:
         raise FamilyError(
             f'{len(classes)} classes have the link "logit" only; got {chosen.name!r}. '
             "Choose it, or leave two classes."

@@ -3,63 +3,37 @@
 import warnings
 from collections.abc import Sequence
 from numbers import Real
-from typing import Literal, TypeVar
-
-import numpy as np
+from typing import Literal
 
 from tvdbayes._errors import (
     CollinearWarning,
     DataError,
     Interrupted,
     SettingsError,
-    WildValueWarning,
 )
-from tvdbayes._typing import Array
 from tvdbayes.bootstrap import posterior_bootstrap
 from tvdbayes.cells import Cells, compress
 from tvdbayes.divergences import (
-    KLD,
-    TVD,
     AbstractDivergence,
-    DensityPower,
-    Hellinger,
-    PowerDivergence,
 )
 from tvdbayes.families import AbstractFamily
+from tvdbayes.frontends._checks import check_table
 from tvdbayes.frontends._columns import offsets, require_name, trials_of
 from tvdbayes.frontends._encoded import encode_all, read_further, without_dependent
 from tvdbayes.frontends._fit import Fit
 from tvdbayes.frontends._guard import Reading, read_formula
 from tvdbayes.frontends._laws import law_and_outcome
 from tvdbayes.frontends._progress import progress_bar
+from tvdbayes.frontends._settings import DIVERGENCES, PARTITIONS, named
 from tvdbayes.frontends._tables import Data, Missing, open_data
 from tvdbayes.model import Model
 from tvdbayes.partitions import (
     AbstractPartition,
-    Auto,
-    Distinct,
-    KMeansGroups,
-    Singletons,
 )
 from tvdbayes.posterior import Posterior
-from tvdbayes.predictors import Linear, dependent_columns
 from tvdbayes.weights import BaseMeasure, Prior
 
 __all__ = ["fit"]
-
-Part = TypeVar("Part")
-
-_DIVERGENCES: dict[str, AbstractDivergence] = {
-    d.name: d for d in (TVD(), KLD(), Hellinger(), PowerDivergence(), DensityPower())
-}
-_PARTITIONS: dict[str, AbstractPartition] = {
-    "auto": Auto(),
-    "distinct": Distinct(),
-    "kmeans": KMeansGroups(),
-    "singletons": Singletons(),
-}
-_WILD_X = 1e8
-_WILD_Y = 1e6
 
 
 def fit(
@@ -164,8 +138,8 @@ def fit(
     used += [name for name in (offset, exposure) if name is not None]
     used += [trials] if isinstance(trials, str) else []
     table = source.table(used, weights, missing)
-    divergence = _named(divergence, _DIVERGENCES, "divergence", AbstractDivergence)
-    groups = _named(partition, _PARTITIONS, "partition", AbstractPartition)
+    divergence = named(divergence, DIVERGENCES, "divergence", AbstractDivergence)
+    groups = named(partition, PARTITIONS, "partition", AbstractPartition)
     prior = _prior(alpha, base_measure, n_atoms)
     law, y = law_and_outcome(family, link, table, reading.outcome)
     n_trials = trials_of(table, trials, law)
@@ -190,7 +164,7 @@ def fit(
         trials=n_trials,
         names=encoded.names,
     )
-    _check_table(made.cells, law, encoded.linear, ridge)
+    check_table(made.cells, law, encoded.linear, ridge)
 
     def fit_of(posterior: Posterior) -> Fit:
         rows = table.of_input(made.cell_of_row)
@@ -247,17 +221,6 @@ def _only_once(reading: Reading, trials: str | int) -> str | int:
     return trials
 
 
-def _named(value: str | Part, table: dict[str, Part], what: str, kind: type) -> Part:
-    """Translate a name; anything else must already be the thing itself."""
-    if isinstance(value, str):
-        if value not in table:
-            raise SettingsError(f"There is no {what} {value!r}. Choose from {', '.join(table)}.")
-        return table[value]
-    if not isinstance(value, kind):
-        raise SettingsError(f"{what} must be one of {', '.join(table)}; got {value!r}.")
-    return value
-
-
 def _prior(alpha: float, base_measure: Cells | BaseMeasure | None, n_atoms: int) -> Prior | None:
     if not (isinstance(alpha, Real) and alpha >= 0):
         raise SettingsError(f"alpha must be a number of at least 0; got {alpha!r}.")
@@ -271,44 +234,3 @@ def _prior(alpha: float, base_measure: Cells | BaseMeasure | None, n_atoms: int)
             "a function (rng, size) to (x, y)."
         )
     return Prior(alpha, base_measure, n_atoms)
-
-
-def _check_table(cells: Cells, law: AbstractFamily, linear: Linear, ridge: float | str) -> None:
-    """Raise for data that cannot identify the coefficients; warn of wild values."""
-    if cells.n_obs < 2:
-        raise DataError("The data hold 1 sample (1 row of positive weight); at least 2 are needed.")
-    if law.binary and np.ptp(cells.y) == 0:
-        raise DataError(
-            f"Every outcome is {cells.y[0]:g}; both 0 and 1 must occur to tell them apart."
-        )
-    for block in dict.fromkeys(linear.columns or ()):
-        columns = [j for j in block if j >= 0]
-        dependent = [columns[j] for j in dependent_columns(cells.x[:, columns])] if columns else []
-        if dependent and not (isinstance(ridge, Real) and ridge > 0):
-            raise DataError(
-                "The other columns already determine "
-                f"{', '.join(repr(cells.names[j]) for j in dependent)} (constant, duplicated, an "
-                f"unused level, or more columns than distinct rows: {len(columns)} and "
-                f'{cells.n_x}). Leave it out, or pass collinear="drop" or a ridge above 0.'
-            )
-    for name, column in zip(cells.names, cells.x.T, strict=True):
-        low, high = _quantiles(column, cells.x_counts, [0.25, 0.75])
-        if high > low and np.ptp(column) > _WILD_X * (high - low):
-            warnings.warn(
-                f"The column {name!r} ranges from {column.min():g} to {column.max():g}, but half "
-                f"of it lies between {low:g} and {high:g}. Look for wrong units or typing errors.",
-                WildValueWarning,
-                stacklevel=3,
-            )
-    (middle,) = _quantiles(cells.y, cells.counts, [0.5])
-    if cells.y.max() > _WILD_Y * max(middle, 1):
-        warnings.warn(
-            f"The largest outcome is {cells.y.max():g}, the median {middle:g}. "
-            "Look for wrong units or typing errors.",
-            WildValueWarning,
-            stacklevel=3,
-        )
-
-
-def _quantiles(values: Array, counts: Array, shares: list[float]) -> Array:
-    return np.quantile(values, shares, weights=counts, method="inverted_cdf")
