@@ -4,7 +4,6 @@ Reweight the table at random; find the closest model; repeat.
 """
 
 import logging
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,24 +12,15 @@ from typing import Any, Literal, TypeGuard
 
 import numpy as np
 
-from tvdbayes._errors import (
-    BoundaryWarning,
-    ConvergenceWarning,
-    Interrupted,
-    MemoryBudgetError,
-    SeparationWarning,
-    SettingsError,
-    SmallGroupsWarning,
-    TooFewRowsWarning,
-)
+from tvdbayes._errors import Interrupted, MemoryBudgetError, SettingsError
 from tvdbayes.bootstrap._plan import AUTO_RIDGE, Plan, Solved, prepare, solve_block
+from tvdbayes.bootstrap._warnings import warn_of
 from tvdbayes.cells import Cells
 from tvdbayes.divergences import TVD, AbstractDivergence
 from tvdbayes.execution import executor_for, single_threaded
 from tvdbayes.model import Model
 from tvdbayes.objective import Layout
 from tvdbayes.partitions import (
-    ENOUGH_ROWS,
     AbstractPartition,
     Auto,
     Bins,
@@ -40,7 +30,6 @@ from tvdbayes.partitions import (
     report_groups,
 )
 from tvdbayes.posterior import Posterior
-from tvdbayes.solvers import Status
 from tvdbayes.weights import Prior, Stream, block_size
 
 __all__ = ["AUTO_RIDGE", "posterior_bootstrap"]
@@ -53,7 +42,6 @@ _ARRAYS = 24
 _MOST_DRAWS = 10_000_000
 _NODES = 16
 """A sum over the support costs a draw so much more time that blocks must be smaller."""
-_AT_THE_EDGE = 12.0
 
 
 def posterior_bootstrap(
@@ -161,11 +149,10 @@ def posterior_bootstrap(
     n_known = 0 if resume is None else _check_resumed(resume, made)
     n_blocks, first = -(-n_draws // size), min(n_known, n_draws) // size
     _LOG.info("%s rows, %s cells: %s blocks of %s draws", *_sizes(table), n_blocks - first, size)
-    known = () if resume is None else (resume,)
 
     def finished(blocks: list[Solved], n: int) -> Posterior:
         new = _assemble(plan, cells, unweighted, blocks, n_draws=n - first * size, report=report)
-        return _joined(new, *known, n_known=first * size)
+        return new if resume is None else _joined(resume, new, first * size)
 
     blocks: list[Solved] = []
     try:
@@ -181,7 +168,7 @@ def posterior_bootstrap(
             finished(blocks, n_done),
         ) from stop
     posterior = finished(blocks, n_draws)
-    _warn(plan, posterior)
+    warn_of(posterior, plan.rescued)
     return posterior
 
 
@@ -195,14 +182,10 @@ _PER_DRAW = (
 )
 
 
-def _joined(new: Posterior, *known: Posterior, n_known: int) -> Posterior:
-    """The draws of both, the known ones first."""
-    if not known:
-        return new
-    old = known[0]
+def _joined(old: Posterior, new: Posterior, n_old: int) -> Posterior:
+    """The new record, with the first `n_old` draws of the old one put before its own."""
     both: dict[str, Any] = {
-        name: np.concatenate([getattr(old, name)[:n_known], getattr(new, name)])
-        for name in _PER_DRAW
+        name: np.concatenate([getattr(old, name)[:n_old], getattr(new, name)]) for name in _PER_DRAW
     }
     return replace(new, **both)
 
@@ -337,75 +320,3 @@ def _assemble(
         groups=report,
         bins=layout.bins,
     )
-
-
-def _warn(plan: Plan, posterior: Posterior) -> None:
-    """Say once, with counts, what the statuses say draw by draw."""
-    n = posterior.status.size
-    if posterior.divergence.on_groups:
-        _warn_of_groups(posterior)
-    if plan.rescued:
-        warnings.warn(
-            "Some coefficients have their optimum at infinity (the covariates separate the "
-            f"outcomes, or a rate is 0). A ridge of {AUTO_RIDGE} on the standardised slopes keeps "
-            "them finite; intercepts are not penalised. Pass ridge= to choose another.",
-            SeparationWarning,
-            stacklevel=3,
-        )
-    _warn_of_edges(posterior)
-    for label, status in (("", posterior.status), ("ordinary (KLD) ", posterior.kld_status)):
-        gone = int((status == Status.SEPARATED).sum())
-        if gone:
-            warnings.warn(
-                f"{gone} of {n} {label}draws have their optimum at infinity: "
-                f"{Status.SEPARATED.sentence} Look for a level or a rate with a single outcome.",
-                SeparationWarning,
-                stacklevel=3,
-            )
-        unsure = int(np.isin(status, [Status.STALLED, Status.OUT_OF_STEPS]).sum())
-        if unsure > 0.01 * n:
-            warnings.warn(
-                f"{unsure} of {n} {label}draws ended without a certified minimum; `status` says "
-                "which. They are kept.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-
-
-def _warn_of_edges(posterior: Posterior) -> None:
-    """Say which further predictors (log scales, log odds) the data have driven to an end."""
-    family, names = posterior.model.family, posterior.param_names
-    named = family.predictors[family.n_main :] if not family.levels else family.predictors
-    for name, value in zip(names, posterior.minimiser, strict=True):
-        further = name.endswith(":Intercept") and name.rsplit(":", 1)[0] in named
-        if further and abs(value) > _AT_THE_EDGE:
-            warnings.warn(
-                f"{name!r} ended at {value:.3g}: the data drive it to {'-' if value < 0 else '+'}"
-                "infinity (no inflation, no overdispersion, an unseen level). A simpler family "
-                "fits as well; its interval means nothing.",
-                BoundaryWarning,
-                stacklevel=4,
-            )
-
-
-def _warn_of_groups(posterior: Posterior) -> None:
-    """Say what too small or too few groups do to the answer."""
-    groups, d = posterior.groups, len(posterior.param_names)
-    if groups.median_size < ENOUGH_ROWS:
-        warnings.warn(
-            f"Half of the rows are compared in groups of fewer than {ENOUGH_ROWS} rows (median "
-            f"group: {groups.median_size:g}). With so few, slopes are too steep and rates too low "
-            f"even on clean data, here by about {min(groups.expected_bias, 1):.0%}. Use the "
-            'partition "auto", or fewer or coarser covariates.',
-            SmallGroupsWarning,
-            stacklevel=4,
-        )
-    if posterior.partition.pools_rows and groups.n_groups < 2 * d:
-        warnings.warn(
-            f"{posterior.cells.n_obs:g} rows make {groups.n_groups:g} groups for {d} parameters; "
-            "with fewer than 2 groups per parameter the robust fit has little to go by. Drop "
-            'covariates, raise the ridge, use divergence="density_power", or, if rows count '
-            "successes of several trials, expand them to single 0/1 trials.",
-            TooFewRowsWarning,
-            stacklevel=4,
-        )

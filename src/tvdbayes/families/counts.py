@@ -34,8 +34,26 @@ _SMALL = 50
 _HALF_LOG_2PI = 0.9189385332046727
 
 
+class _Counts(AbstractFamily):
+    """Whole outcomes from 0 on; the mean is exp of the first predictor unless said otherwise."""
+
+    needs: ClassVar[str] = "whole outcomes of at least 0"
+    counts: ClassVar[bool] = True
+
+    def mean(self, eta: Array, trials: Array) -> Array:
+        return _exp(eta[0])
+
+    def possible(self, y: Array, trials: Array) -> BoolArray:
+        whole: BoolArray = (y >= 0) & (y == np.round(y))
+        return whole
+
+    def degenerate(self, eta: Array, trials: Array) -> BoolArray:
+        nothing: BoolArray = self.mean(eta, trials) < _NOTHING
+        return nothing
+
+
 @dataclass(frozen=True)
-class Poisson(AbstractFamily):
+class Poisson(_Counts):
     """Counts with rate exp(eta).
 
     Examples
@@ -46,8 +64,6 @@ class Poisson(AbstractFamily):
     """
 
     name: ClassVar[str] = "poisson"
-    needs: ClassVar[str] = "whole outcomes of at least 0"
-    counts: ClassVar[bool] = True
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         rate = self.mean(eta, trials)
@@ -69,9 +85,6 @@ class Poisson(AbstractFamily):
         off: Array = np.where(y > 0, peak - count * excess_exp(eta - np.log(count)), -rate)
         return off
 
-    def mean(self, eta: Array, trials: Array) -> Array:
-        return _exp(eta[0])
-
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
         return rng.poisson(self.mean(eta, trials)).astype(float)
 
@@ -89,16 +102,9 @@ class Poisson(AbstractFamily):
     def saturated(self, y: Array, trials: Array) -> Array:
         return _log_count(y)[None]
 
-    def possible(self, y: Array, trials: Array) -> BoolArray:
-        return _whole(y)
-
-    def degenerate(self, eta: Array, trials: Array) -> BoolArray:
-        nothing: BoolArray = self.mean(eta, trials) < _NOTHING
-        return nothing
-
 
 @dataclass(frozen=True)
-class Geometric(AbstractFamily):
+class Geometric(_Counts):
     """Failures before the first success, with mean exp(eta): the negative binomial of size 1.
 
     Examples
@@ -109,16 +115,11 @@ class Geometric(AbstractFamily):
     """
 
     name: ClassVar[str] = "geometric"
-    needs: ClassVar[str] = "whole outcomes of at least 0"
-    counts: ClassVar[bool] = True
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         # y failures and one success of a coin whose log odds of failing are eta.
         value, first, second = Logit().log_likelihood(y, np.array(1.0), eta[0])
         return value, first[None], second[None, None]
-
-    def mean(self, eta: Array, trials: Array) -> Array:
-        return _exp(eta[0])
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
         return rng.geometric(1 / (1 + self.mean(eta, trials))).astype(float) - 1
@@ -129,16 +130,9 @@ class Geometric(AbstractFamily):
     def saturated(self, y: Array, trials: Array) -> Array:
         return _log_count(y)[None]
 
-    def possible(self, y: Array, trials: Array) -> BoolArray:
-        return _whole(y)
-
-    def degenerate(self, eta: Array, trials: Array) -> BoolArray:
-        nothing: BoolArray = self.mean(eta, trials) < _NOTHING
-        return nothing
-
 
 @dataclass(frozen=True)
-class NegativeBinomial(AbstractFamily):
+class NegativeBinomial(_Counts):
     """Counts with mean exp(eta) and variance mean + dispersion * mean ** 2.
 
     The second predictor is the logarithm of the dispersion; towards minus infinity the law
@@ -152,8 +146,6 @@ class NegativeBinomial(AbstractFamily):
     """
 
     name: ClassVar[str] = "negativebinomial"
-    needs: ClassVar[str] = "whole outcomes of at least 0"
-    counts: ClassVar[bool] = True
 
     @property
     def predictors(self) -> tuple[str, ...]:
@@ -209,9 +201,6 @@ class NegativeBinomial(AbstractFamily):
         size: Array = np.exp(np.clip(-eta[1], -_LARGE_DISPERSION, _LARGE_DISPERSION))
         return size
 
-    def mean(self, eta: Array, trials: Array) -> Array:
-        return _exp(eta[0])
-
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
         size = self._size(eta)
         return rng.poisson(rng.standard_gamma(size) * self.mean(eta, trials) / size).astype(float)
@@ -222,16 +211,9 @@ class NegativeBinomial(AbstractFamily):
     def saturated(self, y: Array, trials: Array) -> Array:
         return np.stack([_log_count(y), np.full(np.shape(y), -0.7)])
 
-    def possible(self, y: Array, trials: Array) -> BoolArray:
-        return _whole(y)
-
-    def degenerate(self, eta: Array, trials: Array) -> BoolArray:
-        nothing: BoolArray = self.mean(eta, trials) < _NOTHING
-        return nothing
-
 
 @dataclass(frozen=True)
-class DiscreteWeibull(AbstractFamily):
+class DiscreteWeibull(_Counts):
     """Counts with P(Y >= y) = exp(-(y / scale) ** shape): tails heavier or lighter than Poisson.
 
     The first predictor is log(scale), the second log(shape); shape 1 is geometric.
@@ -244,8 +226,6 @@ class DiscreteWeibull(AbstractFamily):
     """
 
     name: ClassVar[str] = "discreteweibull"
-    needs: ClassVar[str] = "whole outcomes of at least 0"
-    counts: ClassVar[bool] = True
 
     @property
     def predictors(self) -> tuple[str, ...]:
@@ -310,9 +290,6 @@ class DiscreteWeibull(AbstractFamily):
     def saturated(self, y: Array, trials: Array) -> Array:
         return np.stack([np.log(y + 0.5), np.zeros(np.shape(y))])
 
-    def possible(self, y: Array, trials: Array) -> BoolArray:
-        return _whole(y)
-
     def degenerate(self, eta: Array, trials: Array) -> BoolArray:
         nothing: BoolArray = self.pmf(np.zeros(eta.shape[1:]), eta, trials) > 1 - _NOTHING
         return nothing
@@ -332,8 +309,3 @@ def _exp(eta: Array) -> Array:
 def _log_count(y: Array) -> Array:
     value: Array = np.log(np.maximum(y, 0.25))
     return value
-
-
-def _whole(y: Array) -> BoolArray:
-    whole: BoolArray = (y >= 0) & (y == np.round(y))
-    return whole
