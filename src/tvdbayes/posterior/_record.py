@@ -1,15 +1,15 @@
 """The record of a fit: draws, how they were found, and where they came from."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 import numpy as np
 
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.cells import Cells
-from tvdbayes.divergences import AbstractDivergence
+from tvdbayes.divergences import KLD, AbstractDivergence
 from tvdbayes.model import Model
-from tvdbayes.partitions import AbstractPartition, Bins, GroupReport
+from tvdbayes.partitions import AbstractPartition, Bins, Distinct, GroupReport
 from tvdbayes.posterior.summary import Summary, summarise
 
 __all__ = ["Posterior"]
@@ -75,6 +75,22 @@ class Posterior:
             mean: Array = self.draws.mean(0)
             return mean
         return self.minimiser
+
+    @property
+    def twin(self) -> "Posterior":
+        """The ordinary analysis on the same random weights, as a record of its own."""
+        return replace(
+            self,
+            divergence=KLD(),
+            partition=Distinct(),
+            minimiser=self.kld_minimiser,
+            draws=self.kld_draws,
+            distance=self.kld_distance,
+            status=self.kld_status,
+            shift=np.zeros_like(self.shift),
+            ridge=0.0,
+            bins=None,
+        )
 
     def summary(self, interval: float = 0.9) -> Summary:
         """Coefficients with intervals, robust beside ordinary."""
