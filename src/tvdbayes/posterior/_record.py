@@ -84,6 +84,7 @@ class Posterior:
             divergence=KLD(),
             partition=Distinct(),
             minimiser=self.kld_minimiser,
+            minimiser_distance=float("nan"),
             draws=self.kld_draws,
             distance=self.kld_distance,
             status=self.kld_status,
