@@ -1,6 +1,7 @@
 """Are the minima found? Against exact search, many starts, and the paper's procedure."""
 
 import itertools
+from itertools import repeat
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
@@ -56,7 +57,7 @@ def one_parameter(n_tables=100, n_weights=10):
             rate=rng.uniform(0.3, 12),
         )
         layout = Layout(model, cells, Distinct(), cells)
-        p = reweight(cells, rng, n_weights).p
+        p = reweight(cells, repeat(rng), n_weights).p
         problem = Objective(layout, TVD()).on(p)
         found = problem.distance(scalar(problem, scan(layout, np.zeros(1))).theta)
         gaps += [found[j] - exact_minimum(cells.y, p[:, j]) for j in range(n_weights)]
@@ -77,7 +78,7 @@ def many_starts(n_draws=1000, n_starts=60):
         plan, _ = prepare(
             layout, TVD(), ridge="auto", cells=layout.cells, prior=None, seed=0, size=1024
         )
-        problem = plan.robust.on(reweight(cells, rng, n_draws).p)
+        problem = plan.robust.on(reweight(cells, repeat(rng), n_draws).p)
         found = solve_from_pool(problem, plan.pool, plan.n_starts).value
         starts = elemental(layout, np.zeros(plan.pool.shape[0]), rng, n_starts)
         best = found.copy()
@@ -102,7 +103,7 @@ def against_reference(n_draws=1000):
         plan, _ = prepare(
             layout, TVD(), ridge="auto", cells=layout.cells, prior=None, seed=0, size=1024
         )
-        problem = plan.robust.on(reweight(cells, rng, n_draws).p)
+        problem = plan.robust.on(reweight(cells, repeat(rng), n_draws).p)
         twin = plan.twin.on(problem.data_mass)
         start = newton(twin, np.repeat(plan.ordinary[:, None], n_draws, axis=1)).theta
         slow = reference_bfgs(problem, start)

@@ -68,7 +68,7 @@ def compare(name, x, y, family, n_bfgs=6, n_blocks=4):
             layout = replace(layout, bins=_outcome_bins("auto", layout, TVD(), report))
         size = block_size(layout.units.n_elements + d * d)
         plan, _ = prepare(layout, TVD(), ridge="auto", cells=cells, prior=None, seed=0, size=size)
-        problem = plan.robust.on(reweight(cells, Stream.generator(0, Stream.DRAWS), size).p)
+        problem = plan.robust.on(reweight(cells, Stream.draws(0), size).p)
         found = solve_from_pool(problem, plan.pool, plan.n_starts)
         start = time.perf_counter()
         for _ in range(n_blocks):
@@ -87,7 +87,7 @@ def compare(name, x, y, family, n_bfgs=6, n_blocks=4):
 
 
 def _p(cells, size):
-    return reweight(cells, Stream.generator(0, Stream.DRAWS), size).p
+    return reweight(cells, Stream.draws(0), size).p
 
 
 def run():

@@ -74,7 +74,7 @@ def test_the_twin_is_weighted_maximum_likelihood(rng):
     fit = tb.posterior_bootstrap(Model(Poisson()), cells, n_draws=30, seed=11)
     from tvdbayes.weights import Stream, block_size, reweight
 
-    p = reweight(cells, Stream.generator(11, Stream.DRAWS), block_size(cells.n_cells)).p
+    p = reweight(cells, Stream.draws(11), block_size(cells.n_cells)).p
     assert np.allclose(np.exp(fit.kld_draws[:, 0]), cells.y @ p[:, :30], rtol=1e-7)
     assert np.isclose(np.exp(fit.kld_minimiser[0]), cells.y @ cells.p, rtol=1e-9)
 

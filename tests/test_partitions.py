@@ -1,3 +1,5 @@
+from itertools import repeat
+
 import numpy as np
 import pytest
 
@@ -290,7 +292,7 @@ def test_pooled_minima_are_those_of_the_kinked_objective(rng):
     cells = Cells.from_rows(x, y)
     layout = Layout(Model(Bernoulli()), cells, KMeansGroups().learn(cells, 4, 0), cells, True)
     plan, _ = prepare(layout, TVD(), ridge="auto", cells=cells, prior=None, seed=0, size=32)
-    problem = plan.robust.on(reweight(cells, rng, 24).p)
+    problem = plan.robust.on(reweight(cells, repeat(rng), 24).p)
     found = solve_from_pool(problem, plan.pool, plan.n_starts)
     exact = newton(
         replace(problem, anchor=None), found.theta, tau=1e-4, accuracy=Accuracy(1e-8, 1e-12)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tvdbayes import Cells, DataError, Prior, SettingsError
-from tvdbayes.weights import block_size, reweight
+from tvdbayes.weights import Stream, block_size, reweight
 
 
 def table():
@@ -12,7 +12,7 @@ def table():
 def test_weights_of_cells_have_the_moments_of_weights_of_rows():
     """Dirichlet(1, ..., 1) over 20 rows, added up by cell, is Dirichlet(counts)."""
     cells = table()
-    p = reweight(cells, np.random.default_rng(0), 60_000).p
+    p = reweight(cells, Stream.draws(0), 60_000).p
     n, share = cells.n_obs, cells.p
     assert np.allclose(p.sum(0), 1, atol=1e-14)
     error = 4 / np.sqrt(p.shape[1])
@@ -24,7 +24,7 @@ def test_weights_of_cells_have_the_moments_of_weights_of_rows():
 
 def test_tiny_counts_do_not_underflow_to_nothing():
     cells = Cells.from_counts([[1.0], [1.0]], [0, 1], [1e-5, 2e-5])
-    p = reweight(cells, np.random.default_rng(0), 3000).p
+    p = reweight(cells, Stream.draws(0), 3000).p
     assert np.isfinite(p).all()
     assert np.allclose(p.sum(0), 1)
     assert abs(p.mean(1)[1] - 2 / 3) < 0.03
@@ -36,7 +36,7 @@ def test_a_table_as_base_measure_is_exact():
     joint = prior.absorb(cells, np.random.default_rng(0))
     assert not prior.drawn
     assert np.array_equal(joint.counts, [3, 7, 12, 6])
-    p = reweight(joint, np.random.default_rng(1), 40_000).p
+    p = reweight(joint, Stream.draws(1), 40_000).p
     assert np.allclose(p.mean(1), joint.p, atol=0.003)
 
 
@@ -48,7 +48,7 @@ def test_atoms_tend_to_the_base_measure_as_alpha_and_atoms_grow():
 
     far = []
     for alpha, n_atoms in ((1, 5), (100, 50), (10_000, 2_000)):
-        drawn = reweight(cells, np.random.default_rng(2), 40, Prior(alpha, base, n_atoms))
+        drawn = reweight(cells, Stream.draws(2), 40, Prior(alpha, base, n_atoms))
         at_two = drawn.cells.x[drawn.cells.x_index, 0] == 2
         target = np.where(at_two, 0.5, 0.0)
         far.append(np.abs(drawn.p - target[:, None]).sum(0).mean() / 2)
@@ -63,7 +63,7 @@ def test_atoms_keep_the_prior_weight_of_alpha_rows():
     def base(_, size):
         return np.full((size, 1), 9.0), np.zeros(size)
 
-    drawn = reweight(cells, np.random.default_rng(3), 20_000, Prior(5.0, base, 10))
+    drawn = reweight(cells, Stream.draws(3), 20_000, Prior(5.0, base, 10))
     prior = drawn.p[drawn.cells.x[drawn.cells.x_index, 0] == 9].sum(0)
     n = cells.n_obs
     share = 5 / (n + 5)
@@ -75,7 +75,7 @@ def test_each_draw_has_atoms_of_its_own():
     def base(rng, size):
         return rng.normal(size=(size, 1)), np.zeros(size)
 
-    drawn = reweight(table(), np.random.default_rng(4), 6, Prior(50.0, base, 3))
+    drawn = reweight(table(), Stream.draws(4), 6, Prior(50.0, base, 3))
     atoms = drawn.p[~np.isin(drawn.cells.x[drawn.cells.x_index, 0], [1, 2])]
     assert atoms.shape[0] == 18
     assert ((atoms > 0).sum(1) == 1).all()
@@ -94,8 +94,8 @@ def test_a_base_measure_of_the_wrong_shape_is_named():
     def base(_, size):
         return np.ones((size, 2)), np.zeros(size)
 
-    with pytest.raises(DataError, match=r"\(20, 1\).*got \(20, 2\)"):
-        reweight(table(), np.random.default_rng(0), 2, Prior(1.0, base, 10))
+    with pytest.raises(DataError, match=r"\(10, 1\).*got \(10, 2\)"):
+        reweight(table(), Stream.draws(0), 2, Prior(1.0, base, 10))
 
 
 def test_block_size_depends_on_the_table_alone():
@@ -103,3 +103,17 @@ def test_block_size_depends_on_the_table_alone():
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] == 1024
     assert sizes[-1] == 1
+
+
+def test_a_draw_depends_on_its_number_alone():
+    cells = table()
+    eight = reweight(cells, Stream.draws(3), 8).p
+    assert np.array_equal(reweight(cells, Stream.draws(3, first=5), 3).p, eight[:, 5:])
+
+
+def test_neighbouring_draws_are_independent():
+    # Places a power of two apart in one generator share their lower bits, and this would see it.
+    p = reweight(table(), Stream.draws(5), 20_000).p
+    for lag in (1, 2, 64, 1024):
+        for row in p:
+            assert abs(np.corrcoef(row[lag:], row[:-lag])[0, 1]) < 0.03

@@ -1,12 +1,14 @@
 """Random reweightings of a table: the Bayesian bootstrap and the Dirichlet-process prior.
 
 A draw's weights are Gamma(count) for each cell, normalised: exactly the law of Dirichlet(1, ..., 1)
-over rows, added up by cell. Draws come in aligned blocks, each with a generator of its own, so draw
-j depends on (seed, j) and the table only, whatever the number of draws, workers or the memory.
+over rows, added up by cell. Every draw has a stretch of random numbers of its own, so draw j
+depends on (seed, j) and the table only, whatever the model, the number of draws, workers or the
+memory: draws of two fits to the same table are paired.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from numbers import Integral, Real
 
 import numpy as np
@@ -28,6 +30,10 @@ _FEW = 16
 _MOST_ELEMENTS = 9 << 20
 """Blocks of few draws may leave the cache, for the sake of matrix products, up to 72 MiB."""
 
+_STRIDE = 0x9E3779B97F4A7C15F39CC0605CEDC835
+"""Random numbers between two draws, modulo the period of 2**128: its golden section, which spreads
+the draws evenly. A power of two would leave the lower bits of all of them the same."""
+
 _SAMPLE = 256
 _MOST_ATOMS = 1_000_000
 
@@ -45,6 +51,20 @@ class Stream:
     def generator(seed: int, stream: int, block: int = 0) -> np.random.Generator:
         """The generator of a block of a stream."""
         return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(stream, block)))
+
+    @staticmethod
+    def draws(seed: int, stream: int = DRAWS, first: int = 0) -> Iterator[np.random.Generator]:
+        """The generators of draws `first`, `first + 1`, ...; each must be used before the next.
+
+        They are one generator, set to places far apart: a new one for each draw would cost more
+        than the draw.
+        """
+        bits = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(stream,)))
+        start, rng = bits.state, np.random.Generator(bits)
+        for draw in count(first):
+            bits.state = start
+            bits.advance(draw * _STRIDE % (1 << 128))
+            yield rng
 
 
 def block_size(per_draw: int, n_atoms: int = 0) -> int:
@@ -167,23 +187,35 @@ class Reweighted:
 
 
 def reweight(
-    cells: Cells, rng: np.random.Generator, n_draws: int, prior: Prior | None = None
+    cells: Cells,
+    rngs: Iterator[np.random.Generator],
+    n_draws: int,
+    prior: Prior | None = None,
 ) -> Reweighted:
-    """Draw a block of random tables; a `prior` here adds fresh atoms to every draw."""
-    shape = np.broadcast_to(cells.counts, (n_draws, cells.n_cells))
+    """Draw a block of random tables, each by its own generator (see `Stream.draws`).
+
+    A `prior` here adds fresh atoms to every draw.
+    """
     if prior is None and cells.counts.min() >= 1:
-        mass = rng.standard_gamma(shape)
+        mass = np.empty((n_draws, cells.n_cells))
+        for row, rng in zip(mass, rngs, strict=False):
+            rng.standard_gamma(cells.counts, out=row)
         mass /= mass.sum(1, keepdims=True)
         return Reweighted(cells, np.ascontiguousarray(mass.T))
-    mass = _log_gammas(rng, shape)
     if prior is None:
+        mass = np.array([_log_gammas(next(rngs), cells.counts) for _ in range(n_draws)])
         return Reweighted(cells, _normalise(mass))
     base = prior.base_measure
     if not callable(base):
         raise SettingsError("A finite base measure is absorbed into the table, not drawn.")
-    x, y = draw_atoms(base, rng, n_draws * prior.n_atoms, cells)
-    shape = np.full((n_draws, prior.n_atoms), prior.alpha / prior.n_atoms)
-    return _with_atoms(cells, mass, x, y, _log_gammas(rng, shape))
+    shape = np.full(prior.n_atoms, prior.alpha / prior.n_atoms)
+    drawn = []
+    for _ in range(n_draws):
+        rng = next(rngs)
+        own = _log_gammas(rng, cells.counts)
+        drawn.append((own, _log_gammas(rng, shape), *draw_atoms(base, rng, prior.n_atoms, cells)))
+    mass, atom_mass, x, y = (np.stack(parts) for parts in zip(*drawn, strict=True))
+    return _with_atoms(cells, mass, np.concatenate(x), y.ravel(), atom_mass)
 
 
 def _with_atoms(cells: Cells, mass: Array, x: Array, y: Array, atom_mass: Array) -> Reweighted:

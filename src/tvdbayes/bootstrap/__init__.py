@@ -5,7 +5,7 @@ Reweight the table at random; find the closest model; repeat.
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal, TypeGuard
@@ -13,7 +13,14 @@ from typing import Any, Literal, TypeGuard
 import numpy as np
 
 from tvdbayes._errors import Interrupted, MemoryBudgetError, SettingsError
-from tvdbayes.bootstrap._plan import AUTO_RIDGE, Plan, Solved, prepare, solve_block
+from tvdbayes.bootstrap._plan import (
+    AUTO_RIDGE,
+    Plan,
+    Solved,
+    prepare,
+    solve_block,
+    solve_tables,
+)
 from tvdbayes.bootstrap._warnings import warn_of
 from tvdbayes.cells import Cells
 from tvdbayes.divergences import TVD, AbstractDivergence
@@ -32,7 +39,7 @@ from tvdbayes.partitions import (
 from tvdbayes.posterior import Posterior
 from tvdbayes.weights import Prior, Stream, block_size
 
-__all__ = ["AUTO_RIDGE", "posterior_bootstrap"]
+__all__ = ["AUTO_RIDGE", "Plan", "Solved", "plan_of", "posterior_bootstrap", "solve_tables"]
 
 _LOG = logging.getLogger("tvdbayes")
 
@@ -55,6 +62,7 @@ def posterior_bootstrap(
     prior: Prior | None = None,
     ridge: float | Literal["auto"] = "auto",
     bins: Sequence[float] | Literal["auto", "none"] = "auto",
+    refine: Literal["reweight"] | None = None,
     n_jobs: int = 1,
     memory_budget: int = 2 << 30,
     resume: Posterior | None = None,
@@ -86,6 +94,11 @@ def posterior_bootstrap(
     bins : "auto", "none" or numbers
         Counts that are compared together, by the first count of each bin. "auto" joins neighbours
         where they are spread so thin that single counts would say nothing, see `Posterior.bins`.
+    refine : "reweight", optional
+        End every draw with one-step reweighting: mass that the closest model cannot explain is
+        taken away, and weighted maximum likelihood fits the rest. As efficient as maximum
+        likelihood on clean data (benchmarks/results/refine.md); `distance` stays that of the
+        closest model.
     n_jobs : int
         Processes to use; -1 is one for each core.
     memory_budget : int
@@ -116,42 +129,23 @@ def posterior_bootstrap(
     """
     _check_settings(n_draws, seed, ridge, n_jobs, memory_budget)
     divergence = TVD() if divergence is None else divergence
+    _check_refine(refine, divergence)
     partition = Auto() if partition is None else partition
     model.check(cells)
-    table = cells
-    if prior is not None:
-        table = prior.absorb(cells, Stream.generator(seed, Stream.PRIOR))
-        model.check(table)
-    drawn = prior if prior is not None and prior.drawn else None
-    d = len(model.param_names(cells))
-    with single_threaded():
-        groups = partition.learn(table, d, seed)
-        fold = divergence.folds and model.family.binary
-        layout = Layout(model, table, groups, cells, fold, grouped=groups.group(table))
-        report = report_groups(table, groups.name, layout.grouping)
-        layout = replace(layout, bins=_outcome_bins(bins, layout, divergence, report))
-        per_draw = layout.units.n_elements if divergence.on_groups else table.n_cells
-        per_draw *= _NODES if divergence.sums else 1
-        size = block_size(per_draw + d * d, drawn.n_atoms if drawn else 0)
-        most = size * (per_draw + d * d + (size * drawn.n_atoms if drawn else 0))
-        executor = executor_for(_affordable(n_jobs, most, memory_budget))
-        plan, unweighted = prepare(
-            layout,
-            divergence,
-            ridge=ridge,
-            cells=cells if drawn else table,
-            prior=drawn,
-            seed=seed,
-            size=size,
-            pilot=n_draws > 0,
-        )
-    made = _assemble(plan, cells, unweighted, [], n_draws=0, report=report)
+    setting = _Setting.make(
+        model, cells, divergence=divergence, partition=partition, prior=prior, seed=seed
+    )
+    setting = setting.binned(_outcome_bins(bins, setting, divergence))
+    executor = executor_for(_affordable(n_jobs, setting.block_elements, memory_budget))
+    plan, unweighted = setting.plan(divergence, ridge, seed, n_draws > 0, refine is not None)
+    size, table = plan.size, setting.layout.cells
+    made = _assemble(plan, setting, unweighted, [], n_draws=0)
     n_known = 0 if resume is None else _check_resumed(resume, made)
     n_blocks, first = -(-n_draws // size), min(n_known, n_draws) // size
     _LOG.info("%s rows, %s cells: %s blocks of %s draws", *_sizes(table), n_blocks - first, size)
 
     def finished(blocks: list[Solved], n: int) -> Posterior:
-        new = _assemble(plan, cells, unweighted, blocks, n_draws=n - first * size, report=report)
+        new = _assemble(plan, setting, unweighted, blocks, n_draws=n - first * size)
         return new if resume is None else _joined(resume, new, first * size)
 
     blocks: list[Solved] = []
@@ -170,6 +164,124 @@ def posterior_bootstrap(
     posterior = finished(blocks, n_draws)
     warn_of(posterior, plan.rescued)
     return posterior
+
+
+def plan_of(posterior: Posterior) -> Plan:
+    """The plan behind a record, made again: the same objectives, starts and random numbers.
+
+    What is solved by it (`solve_tables`) is comparable draw by draw with the record.
+    """
+    setting = _Setting.make(
+        posterior.model,
+        posterior.cells,
+        divergence=posterior.divergence,
+        partition=posterior.partition,
+        prior=posterior.prior,
+        seed=posterior.seed,
+    ).binned(posterior.bins)
+    refined = posterior.refine is not None
+    plan, found = setting.plan(posterior.divergence, posterior.ridge, posterior.seed, True, refined)
+    if not np.allclose(found.robust.theta[:, 0], posterior.minimiser, rtol=1e-6, atol=1e-8):
+        raise SettingsError(
+            "This fit cannot be run again: its estimate comes out differently, so it was made by "
+            "another version or with another prior. Fit the data again first."
+        )
+    return plan
+
+
+@dataclass(frozen=True, eq=False)
+class _Setting:
+    """A model laid out on a table, with what a plan needs beside it.
+
+    Parameters
+    ----------
+    cells : Cells
+        The data.
+    layout : Layout
+        On the data and, where there is one, the mass of the prior.
+    prior, drawn : Prior or None
+        The prior, and the same if its atoms must be drawn.
+    report : GroupReport
+        Which rows are compared together.
+    on_groups, sums : bool
+        What the divergence needs.
+    """
+
+    cells: Cells
+    layout: Layout
+    prior: Prior | None
+    drawn: Prior | None
+    report: GroupReport
+    on_groups: bool
+    sums: bool
+
+    @classmethod
+    def make(
+        cls,
+        model: Model,
+        cells: Cells,
+        *,
+        divergence: AbstractDivergence,
+        partition: AbstractPartition,
+        prior: Prior | None,
+        seed: int,
+    ) -> "_Setting":
+        """Absorb the prior, learn the groups."""
+        table = cells
+        if prior is not None:
+            table = prior.absorb(cells, Stream.generator(seed, Stream.PRIOR))
+            model.check(table)
+        with single_threaded():
+            groups = partition.learn(table, len(model.param_names(cells)), seed)
+            fold = divergence.folds and model.family.binary
+            layout = Layout(model, table, groups, cells, fold, grouped=groups.group(table))
+            report = report_groups(table, groups.name, layout.grouping)
+        drawn = prior if prior is not None and prior.drawn else None
+        return cls(cells, layout, prior, drawn, report, divergence.on_groups, divergence.sums)
+
+    def binned(self, bins: Bins | None) -> "_Setting":
+        """The same with outcomes compared in bins."""
+        return replace(self, layout=replace(self.layout, bins=bins))
+
+    @property
+    def block_elements(self) -> int:
+        """Array elements that a block of draws needs."""
+        return self.block_size * (
+            self._per_draw + (self.block_size * self.drawn.n_atoms if self.drawn else 0)
+        )
+
+    @property
+    def block_size(self) -> int:
+        """Draws in a block."""
+        return block_size(self._per_draw, self.drawn.n_atoms if self.drawn else 0)
+
+    @property
+    def _per_draw(self) -> int:
+        layout = self.layout
+        elements = layout.units.n_elements if self.on_groups else layout.cells.n_cells
+        return elements * (_NODES if self.sums else 1) + layout.bound.n_params**2
+
+    def plan(
+        self,
+        divergence: AbstractDivergence,
+        ridge: float | Literal["auto"],
+        seed: int,
+        pilot: bool,
+        refined: bool,
+    ) -> tuple[Plan, Solved]:
+        """Solve the unweighted table, and collect what every draw needs."""
+        with single_threaded():
+            return prepare(
+                self.layout,
+                divergence,
+                ridge=ridge,
+                cells=self.cells if self.drawn else self.layout.cells,
+                prior=self.drawn,
+                seed=seed,
+                size=self.block_size,
+                pilot=pilot,
+                refined=refined,
+            )
 
 
 def _sizes(cells: Cells) -> tuple[str, int]:
@@ -208,12 +320,10 @@ def _check_resumed(resume: Posterior, made: Posterior) -> int:
 
 
 def _outcome_bins(
-    wanted: Sequence[float] | str,
-    layout: Layout,
-    divergence: AbstractDivergence,
-    report: GroupReport,
+    wanted: Sequence[float] | str, setting: _Setting, divergence: AbstractDivergence
 ) -> Bins | None:
     """The outcomes that are compared together, as asked for or as the table needs it."""
+    layout, report = setting.layout, setting.report
     family, cells = layout.family, layout.cells
     applies = divergence.on_groups and family.counts
     if isinstance(wanted, str) and wanted not in ("auto", "none"):
@@ -255,6 +365,17 @@ def _check_settings(
         raise SettingsError(f"memory_budget must be a number of bytes; got {memory_budget!r}.")
 
 
+def _check_refine(refine: object, divergence: AbstractDivergence) -> None:
+    if refine not in (None, "reweight"):
+        raise SettingsError(f'refine must be None or "reweight"; got {refine!r}.')
+    if refine is not None and not divergence.on_groups:
+        raise SettingsError(
+            f"refine={refine!r} takes away mass that a robust fit cannot explain, and the "
+            f'divergence {divergence.name!r} compares row by row. Use divergence="tvd", or leave '
+            "refine out."
+        )
+
+
 def _whole(value: object) -> TypeGuard[int]:
     """Whether this is a whole number; True and False are not."""
     return isinstance(value, Integral) and not isinstance(value, bool)
@@ -282,13 +403,7 @@ def _affordable(n_jobs: int, elements: int, budget: int) -> int:
 
 
 def _assemble(
-    plan: Plan,
-    cells: Cells,
-    unweighted: Solved,
-    blocks: list[Solved],
-    *,
-    n_draws: int,
-    report: GroupReport,
+    plan: Plan, setting: _Setting, unweighted: Solved, blocks: list[Solved], *, n_draws: int
 ) -> Posterior:
     layout, d = plan.robust.layout, unweighted.robust.theta.shape[0]
 
@@ -298,10 +413,10 @@ def _assemble(
     robust, twin = [b.robust for b in blocks], [b.twin for b in blocks]
     return Posterior(
         model=layout.model,
-        cells=cells,
+        cells=setting.cells,
         divergence=plan.robust.divergence,
         partition=layout.partition,
-        param_names=layout.model.param_names(cells),
+        param_names=layout.model.param_names(setting.cells),
         minimiser=unweighted.robust.theta[:, 0],
         minimiser_distance=float(unweighted.distance[0]),
         kld_minimiser=unweighted.twin.theta[:, 0],
@@ -317,6 +432,8 @@ def _assemble(
         ridge=plan.robust.ridge,
         seed=plan.seed,
         shift=layout.bound.to_user(plan.shift[:, None])[:, 0],
-        groups=report,
+        groups=setting.report,
         bins=layout.bins,
+        prior=setting.prior,
+        refine="reweight" if plan.refined else None,
     )

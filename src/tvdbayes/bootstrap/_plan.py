@@ -1,11 +1,13 @@
 """What every block of draws needs, worked out once on the unweighted table."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from tvdbayes._typing import Array, BoolArray
+from tvdbayes.bootstrap._refine import reweighted_fit
 from tvdbayes.bootstrap._starts import central_mass, elemental, least_squares, lengths, scan
 from tvdbayes.cells import Cells
 from tvdbayes.divergences import KLD, TVD, AbstractDivergence
@@ -22,10 +24,13 @@ from tvdbayes.solvers import (
 )
 from tvdbayes.weights import Prior, Stream, reweight
 
-__all__ = ["AUTO_RIDGE", "Plan", "Solved", "prepare", "solve_block"]
+__all__ = ["AUTO_RIDGE", "Plan", "Solved", "prepare", "solve_block", "solve_tables"]
 
 AUTO_RIDGE = 1e-4
 """Ridge (standardised slopes) that keeps coefficients finite when their optimum is at infinity."""
+
+Finish = Callable[[Array], Array]
+"""From minimisers (d, B) to draws."""
 
 _PILOT = 64
 _STARTS = 3
@@ -64,6 +69,8 @@ class Plan:
         Seed, and draws in a block.
     rescued : bool
         Whether a ridge was added because the optimum would be at infinity without it.
+    refined : bool
+        Whether draws end with one-step reweighting, see `_refine`.
     """
 
     robust: Objective
@@ -77,6 +84,7 @@ class Plan:
     seed: int
     size: int
     rescued: bool
+    refined: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +107,7 @@ def prepare(
     seed: int,
     size: int,
     pilot: bool = True,
+    refined: bool = False,
 ) -> tuple[Plan, Solved]:
     """Solve the unweighted table from many starts, and collect the starts of the draws.
 
@@ -137,9 +146,14 @@ def prepare(
         seed,
         size,
         rescued,
+        refined,
     )
     best = _found(robust, robust.on(p), modes.take(np.array([0])))
-    return plan, _solved(best, _found(twin, twin.on(p), ordinary))
+    if not refined:
+        return plan, _solved(best, _found(twin, twin.on(p), ordinary))
+    plan = replace(plan, shift=np.zeros(len(modes.theta)))
+    found = _solved(best, _found(twin, twin.on(p), ordinary), _finish(plan, robust, twin, p))
+    return (_centred(plan, found) if pilot else plan), found
 
 
 def _pooled_starts(layout: Layout, ordinary: Array, seed: int) -> Array:
@@ -212,7 +226,7 @@ def _pool(robust: Objective, modes: Array, seed: int, size: int) -> tuple[Array,
         and report_groups(cells, partition.name, robust.layout.grouping).median_size < _UNBIASED
     )
     n_draws = _PILOT if biased else min(size, _PILOT)
-    pilot = reweight(cells, Stream.generator(seed, Stream.PILOT), n_draws).p
+    pilot = reweight(cells, Stream.draws(seed, Stream.PILOT), n_draws).p
     blocks = [robust.on(pilot[:, at : at + size]) for at in range(0, n_draws, size)]
     n_modes = min(_STARTS, modes.shape[1])
     first = [solve_from_pool(problem, modes, n_modes) for problem in blocks]
@@ -249,6 +263,20 @@ def _shift(pilot: Array, estimate: Array) -> Array:
     return estimate - centre
 
 
+def _centred(plan: Plan, found: Solved) -> Plan:
+    """The plan of refined draws, with the shift that brings their centre to the estimate."""
+    layout = plan.robust.layout
+    p = reweight(layout.cells, Stream.draws(plan.seed, Stream.PILOT), _PILOT).p
+    parts = [solve_tables(plan, p[:, at : at + plan.size]) for at in range(0, _PILOT, plan.size)]
+    pilot = np.concatenate([part.robust.theta for part in parts], axis=1)
+    return replace(
+        plan,
+        shift=_shift(
+            layout.bound.from_user(pilot), layout.bound.from_user(found.robust.theta)[:, 0]
+        ),
+    )
+
+
 def _searched_exactly(objective: Objective) -> bool:
     """Whether one parameter and known kinks allow an exact search."""
     return (
@@ -260,14 +288,19 @@ def _searched_exactly(objective: Objective) -> bool:
 
 def solve_block(plan: Plan, block: int) -> Solved:
     """Draw the tables of a block and solve them."""
-    rng = Stream.generator(plan.seed, Stream.DRAWS, block)
-    drawn = reweight(plan.cells, rng, plan.size, plan.prior)
+    rngs = Stream.draws(plan.seed, first=block * plan.size)
+    drawn = reweight(plan.cells, rngs, plan.size, plan.prior)
     layout = plan.robust.layout
     if drawn.cells is layout.cells:
-        return _solve(plan, plan.robust, plan.twin, drawn.p)
+        return solve_tables(plan, drawn.p)
     layout.model.check(drawn.cells)
     robust = plan.robust.rebind(drawn.cells)
     return _solve(plan, robust, replace(plan.twin, layout=robust.layout), drawn.p)
+
+
+def solve_tables(plan: Plan, p: Array) -> Solved:
+    """Solve reweighted tables p (m, B) of the plan's own cells; masses may be 0."""
+    return _solve(plan, plan.robust, plan.twin, p)
 
 
 def _solve(plan: Plan, robust: Objective, twin: Objective, p: Array) -> Solved:
@@ -276,7 +309,7 @@ def _solve(plan: Plan, robust: Objective, twin: Objective, p: Array) -> Solved:
     start = np.repeat(plan.ordinary[:, None], p.shape[1], axis=1)
     ordinary = _found(twin, ordinary_problem, newton(ordinary_problem, start))
     if robust.divergence == twin.divergence and robust.ridge == 0:
-        return _solved(ordinary, ordinary)
+        return Solved(*ordinary.record(), *ordinary.record())
     problem = robust.on(p)
     if _searched_exactly(robust):
         candidates = plan.pool[0]
@@ -292,7 +325,7 @@ def _solve(plan: Plan, robust: Objective, twin: Objective, p: Array) -> Solved:
         start = np.repeat(plan.pool[:, :1], draws.size, axis=1)
         found = found.improved_by(newton(problem.take(draws), start), draws)
         away = robust.runs_away(problem, found.theta)
-    return _solved(_Found(robust, problem, found, away), ordinary, plan.shift)
+    return _solved(_Found(robust, problem, found, away), ordinary, _finish(plan, robust, twin, p))
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,12 +337,12 @@ class _Found:
     solution: Solution
     away: BoolArray
 
-    def record(self, shift: Array | None = None) -> tuple[Solution, Array]:
-        """The solution, moved, in the user's coordinates, and its distance before the move."""
+    def record(self, finish: Finish | None = None) -> tuple[Solution, Array]:
+        """The solution, finished, in the user's coordinates, and its distance before that."""
         solution = self.solution
         status = np.where(self.away, int(Status.SEPARATED), solution.status)
-        moved = solution.theta if shift is None else solution.theta + shift[:, None]
-        theta = self.objective.layout.bound.to_user(moved)
+        last = solution.theta if finish is None else finish(solution.theta)
+        theta = self.objective.layout.bound.to_user(last)
         distance = self.problem.distance(solution.theta)
         return replace(solution, theta=theta, status=status), distance
 
@@ -318,5 +351,15 @@ def _found(objective: Objective, problem: GroupProblem | RowProblem, solution: S
     return _Found(objective, problem, solution, objective.runs_away(problem, solution.theta))
 
 
-def _solved(found: _Found, ordinary: _Found, shift: Array | None = None) -> Solved:
-    return Solved(*found.record(shift), *ordinary.record())
+def _solved(found: _Found, ordinary: _Found, finish: Finish | None = None) -> Solved:
+    return Solved(*found.record(finish), *ordinary.record())
+
+
+def _finish(plan: Plan, robust: Objective, twin: Objective, p: Array) -> Finish:
+    """What is done to minimisers (d, B) of the tables p: one-step reweighting, and the shift."""
+    shift = plan.shift[:, None]
+    if not plan.refined:
+        return lambda theta: theta + shift
+    # Every outcome is compared here: of two, each may hold too much.
+    layout = replace(robust.layout, fold=False)
+    return lambda theta: reweighted_fit(layout, twin, p, theta, plan.cells.n_obs) + shift

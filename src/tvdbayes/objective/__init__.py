@@ -38,18 +38,22 @@ class Objective:
         Penalty on the squared slopes.
     reference : (d,), optional
         The parameters that ties go to; zeros unless given.
+    pinned : (d,), optional
+        Which parameters are held at the reference; their part of the penalty is not counted in
+        distances.
     """
 
     layout: Layout
     divergence: AbstractDivergence
     ridge: float = 0.0
     reference: Array | None = None
+    pinned: BoolArray | None = None
 
     def on(self, p: Array) -> GroupProblem | RowProblem:
         """The problems of the cell masses p (m, B)."""
         bound = self.layout.bound
         reference = np.zeros(bound.n_params) if self.reference is None else self.reference
-        penalty = Penalty.make(self.ridge, bound.penalised, reference)
+        penalty = Penalty.make(self.ridge, bound.penalised, reference, self.pinned)
         return self.divergence.build(
             group=lambda divergence: GroupProblem.make(
                 self.layout,

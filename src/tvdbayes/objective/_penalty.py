@@ -1,4 +1,4 @@
-"""A quadratic pull on the parameters: the ridge, and the rule that breaks ties."""
+"""A quadratic pull on the parameters: the ridge, the rule that breaks ties, and pins."""
 
 from dataclasses import dataclass
 
@@ -13,30 +13,40 @@ TIE_BREAK = 1e-11
 whose divergence is the same to about ten digits, the one nearest the reference is chosen; an
 optimum at infinity becomes a finite one far out."""
 
+PIN = 1e5
+"""The same for parameters that are held at the reference: a divergence in [0, 1] whose slopes are
+of the order of 1 moves them by less than 1e-5."""
+
 
 @dataclass(frozen=True, eq=False)
 class Penalty:
-    """``ridge * |slopes|^2 + TIE_BREAK * |theta - reference|^2``, coordinates standardised."""
+    """``ridge * |slopes|^2 + pull * |theta - reference|^2``, coordinates standardised."""
 
     ridge: Array
+    pull: Array
     reference: Array
 
     @classmethod
-    def make(cls, ridge: float, slopes: BoolArray, reference: Array) -> "Penalty":
-        """A ridge on the slopes, ties broken towards the reference (d,)."""
-        return cls(np.where(slopes, ridge, 0.0)[:, None], reference[:, None])
+    def make(
+        cls, ridge: float, slopes: BoolArray, reference: Array, pinned: BoolArray | None = None
+    ) -> "Penalty":
+        """A ridge on the slopes, ties broken towards the reference (d,), which holds the pinned."""
+        pull = (
+            np.full(slopes.size, TIE_BREAK) if pinned is None else np.where(pinned, PIN, TIE_BREAK)
+        )
+        return cls(np.where(slopes, ridge, 0.0)[:, None], pull[:, None], reference[:, None])
 
     def value(self, theta: Array) -> Array:
         """(d, B) to (B,)."""
         away = theta - self.reference
-        total: Array = (self.ridge * theta * theta + TIE_BREAK * away * away).sum(0)
+        total: Array = (self.ridge * theta * theta + self.pull * away * away).sum(0)
         return total
 
     def grad(self, theta: Array) -> Array:
         """(d, B) to (d, B)."""
-        return 2 * (self.ridge * theta + TIE_BREAK * (theta - self.reference))
+        return 2 * (self.ridge * theta + self.pull * (theta - self.reference))
 
     def add_curvature(self, hess: Array) -> None:
         """Add the second derivative to hess (d, d, B) in place."""
         d = hess.shape[0]
-        hess[range(d), range(d)] += 2 * (self.ridge + TIE_BREAK)
+        hess[range(d), range(d)] += 2 * (self.ridge + self.pull)

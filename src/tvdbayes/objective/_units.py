@@ -42,6 +42,8 @@ class AbstractUnits(ABC):
     """The map between cells, pairs (an atom and an outcome) and units (a group and an outcome)."""
 
     pairs: Pairs
+    n_partitions: int
+    group_of_unit: Segments
     exact: ClassVar[bool]
     """Whether units are cells, so that a problem in one parameter knows where its kinks are."""
     accuracy: ClassVar[Accuracy]
@@ -72,6 +74,10 @@ class AbstractUnits(ABC):
     @abstractmethod
     def total(self, values: Array) -> Array:
         """Sum over the pairs of each unit: (Q, B) to (U, B)."""
+
+    @abstractmethod
+    def of_cells(self, values: Array) -> Array:
+        """Mean over the units that each cell belongs to: (U, B) to (m, B); not where folded."""
 
     @abstractmethod
     def anchor(self, theta: Array, mass: Array) -> Array | None:
@@ -109,7 +115,12 @@ class SingleUnits(AbstractUnits):
     pairs: Pairs
     atom_of_cell: Segments
 
+    n_partitions: int = 1
     exact: ClassVar[bool] = True
+
+    @property
+    def group_of_unit(self) -> Segments:  # type: ignore[override]
+        return self.atom_of_cell
 
     @property
     def curved(self) -> bool:
@@ -131,6 +142,9 @@ class SingleUnits(AbstractUnits):
         return None
 
     def total(self, values: Array) -> Array:
+        return values
+
+    def of_cells(self, values: Array) -> Array:
         return values
 
     def anchor(self, theta: Array, mass: Array) -> Array | None:
@@ -168,6 +182,7 @@ class PooledUnits(AbstractUnits):
     atom_of_cell: Segments
     atom_of_pair: IntArray
     node_weight: Array
+    group_of_unit: Segments
     n_partitions: int
     folded: bool
 
@@ -202,6 +217,10 @@ class PooledUnits(AbstractUnits):
     def total(self, values: Array) -> Array:
         summed: Array = self._from_slots @ self.slot_of_pair.total(values)
         return summed
+
+    def of_cells(self, values: Array) -> Array:
+        spread: Array = self.from_cells.T @ (self.to_units @ values)
+        return spread / self.n_partitions
 
     def anchor(self, theta: Array, mass: Array) -> Array | None:
         # The Jacobian as a share of the mass hardly changes with theta, nor with the weights of
@@ -270,11 +289,14 @@ def make_units(
             (np.ones(groups.size), groups.T.ravel(), np.arange(0, groups.size + 1, len(groups)))
         )
         slot_of_cell, seen = grouping.atom_of_cell, cells.y > 0
+        unit_group = np.arange(to_units.shape[1])
     else:
         outcomes = np.unique(cells.y)
         bins = Bins(outcomes, outcomes) if bins is None else bins.covering(outcomes)
         number = bins.number(cells.y)
-        slot_key, to_units = _incidence(groups, grouping.atom_of_cell, number, bins.n_bins)
+        slot_key, unit_group, to_units = _incidence(
+            groups, grouping.atom_of_cell, number, bins.n_bins
+        )
         slot_of_cell = np.searchsorted(slot_key, grouping.atom_of_cell * bins.n_bins + number)
         seen = np.ones(cells.n_cells, bool)
         slot_atom, slot_bin = np.divmod(slot_key, bins.n_bins)
@@ -296,6 +318,7 @@ def make_units(
         atom_of_cell,
         atom,
         np.where(possible, weight, 0.0)[:, None],
+        Segments(unit_group, int(groups.max()) + 1),
         len(groups),
         fold,
     )
@@ -326,8 +349,10 @@ def _numbered(groups: IntArray) -> IntArray:
 
 def _incidence(
     groups: IntArray, atom_of_cell: IntArray, y: IntArray, n_outcomes: int
-) -> tuple[IntArray, sparse.csr_array]:
-    """Keys (atom * outcomes + outcome) of the slots, and the matrix that takes them to units."""
+) -> tuple[IntArray, IntArray, sparse.csr_array]:
+    """Keys (atom * outcomes + outcome) of the slots, the groups of the units, and the matrix that
+    takes slots to units.
+    """
     group_of_cell = groups[:, atom_of_cell]
     unit_key = np.unique((group_of_cell * n_outcomes + y).ravel())
     unit_group, unit_y = np.divmod(unit_key, n_outcomes)
@@ -341,7 +366,7 @@ def _incidence(
         keys.append(atom * n_outcomes + unit_y[unit])
         units.append(unit)
     slot_key, slot = np.unique(np.concatenate(keys), return_inverse=True)
-    return slot_key, _ones(slot, np.concatenate(units))
+    return slot_key, unit_group, _ones(slot, np.concatenate(units))
 
 
 def _ones(rows: IntArray, columns: IntArray) -> sparse.csr_array:

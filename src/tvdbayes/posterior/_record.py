@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from html import escape
+from typing import Literal
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from tvdbayes.divergences import KLD, AbstractDivergence
 from tvdbayes.model import Model
 from tvdbayes.partitions import AbstractPartition, Bins, Distinct, GroupReport
 from tvdbayes.posterior.summary import Summary, summarise
+from tvdbayes.weights import Prior
 
 __all__ = ["Posterior"]
 
@@ -38,6 +40,11 @@ class Posterior:
         Which rows were compared together, and what that does to the answer.
     bins : Bins or None
         Which outcomes were compared together, if any.
+    prior : Prior or None
+        The Dirichlet-process prior, if any.
+    refine : str or None
+        "reweight" where draws end with one-step reweighting; `distance` and `status` are those of
+        the closest model before that.
     """
 
     model: Model
@@ -62,6 +69,8 @@ class Posterior:
     shift: Array
     groups: GroupReport
     bins: Bins | None
+    prior: Prior | None = None
+    refine: Literal["reweight"] | None = None
 
     @property
     def n_draws(self) -> int:
@@ -71,7 +80,7 @@ class Posterior:
     @property
     def estimate(self) -> Array:
         """Point estimate (d,): the posterior mean where x repeats, else the minimiser."""
-        if self.n_draws and not self.partition.pools_rows:
+        if self.n_draws and not self.partition.pools_rows and self.refine is None:
             mean: Array = self.draws.mean(0)
             return mean
         return self.minimiser
@@ -91,6 +100,7 @@ class Posterior:
             shift=np.zeros_like(self.shift),
             ridge=0.0,
             bins=None,
+            refine=None,
         )
 
     def summary(self, interval: float = 0.9) -> Summary:

@@ -12,7 +12,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from tvdbayes._errors import StorageError
+from tvdbayes._errors import SettingsError, StorageError
+from tvdbayes._typing import Array
 from tvdbayes.cells import Cells
 from tvdbayes.divergences import ALL_DIVERGENCES
 from tvdbayes.families import ALL_FAMILIES, ALL_LINKS, CustomFamily
@@ -29,6 +30,7 @@ from tvdbayes.partitions import (
 )
 from tvdbayes.posterior import Posterior
 from tvdbayes.predictors import Linear
+from tvdbayes.weights import Prior
 
 __all__ = ["FORMS", "Form", "form_of"]
 
@@ -134,6 +136,36 @@ def _ask_for(described: Fields) -> CustomFamily:
     )
 
 
+def _take_prior(prior: Prior) -> Fields:
+    """A prior; of a base measure that is a function, only that there was one."""
+    base, about = prior.base_measure, {"alpha": prior.alpha, "n_atoms": prior.n_atoms}
+    if callable(base):
+        return about
+    rows = base.x_index
+    columns = (base.x[rows], base.y, base.counts, base.offset[rows], base.trials[rows])
+    return about | dict(zip(_BASE, columns, strict=True)) | {"names": list(base.names)}
+
+
+def _make_prior(taken: Fields) -> Prior:
+    if "x" not in taken:
+        return Prior(taken["alpha"], _forgotten, taken["n_atoms"])
+    x, y, counts, offset, trials = (taken[name] for name in _BASE)
+    names = tuple(taken["names"])
+    table = Cells.from_counts(x, y, counts, offset=offset, trials=trials, names=names)
+    return Prior(taken["alpha"], table, taken["n_atoms"])
+
+
+_BASE = ("x", "y", "counts", "offset", "trials")
+
+
+def _forgotten(_: np.random.Generator, __: int) -> tuple[Array, Array]:
+    """What stands for a base measure that was a function."""
+    raise SettingsError(
+        "The prior of this fit was a function, which is never written to a file, so the fit cannot "
+        "be run again. Fit the data again with it."
+    )
+
+
 def _check_cells(cells: Cells) -> None:
     if cells.x_index.size and not (0 <= cells.x_index.min() <= cells.x_index.max() < cells.n_x):
         raise StorageError("its cells point to covariate rows that are not there")
@@ -174,6 +206,7 @@ def _plain(*classes: type) -> Iterable[Form]:
 _ALL = (
     *_plain(*(type(one) for one in (*ALL_FAMILIES, *ALL_LINKS, *ALL_DIVERGENCES))),
     Form(CustomFamily, _describe, _ask_for),
+    Form(Prior, _take_prior, _make_prior),
     *_plain(Distinct, Singletons, Auto, KMeansGroups, Cluster, GroupReport, Model),
     form_of(Linear, _check_linear),
     form_of(LearnedGroups, _check_groups, maps="qq", centres="*q", common="*p"),
