@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks import accuracy, continuous, cost, coverage, families, real, speed
+from benchmarks import accuracy, continuous, cost, coverage, families, real, refine, speed
 
 ALL = {
     "accuracy": accuracy.run,
@@ -15,6 +15,7 @@ ALL = {
     "coverage_continuous": coverage.continuous,
     "families": families.run,
     "bins": families.bins,
+    "refine": refine.run,
     "cost": cost.run,
     "million": cost.million,
 }

@@ -24,24 +24,24 @@ def predictors(x, *thetas):
     return np.array([x @ t if np.ndim(t) else np.full(len(x), t) for t in thetas])
 
 
-def wrong_rows(rng):
-    return rng.random(N) < SHARE
+def wrong_rows(rng, share=SHARE):
+    return rng.random(N) < share
 
 
-def gross_counts(rng, continuous):
+def gross_counts(rng, continuous, share=SHARE):
     x, main, spread = covariates(rng, continuous), [1.0, 0.5, -0.3], np.log(0.5)
     law = NegativeBinomial()
     y = law.sample(rng, predictors(x, main, spread), np.ones(N))
-    y[wrong_rows(rng)] += 50
+    y[wrong_rows(rng, share)] += 50
     return law, x, y, np.r_[main, spread]
 
 
-def flooded_class(rng, continuous):
+def flooded_class(rng, continuous, share=SHARE):
     """One class where the other covariates hardly allow it: rows at one end of x."""
     x, car, bus = covariates(rng, continuous), [0.5, 1.5, -1.0], [-0.5, -1.5, 0.5]
     law = Categorical(("walk", "car", "bus"))
     y = law.sample(rng, predictors(x, car, bus), np.ones(N))
-    high = np.argsort(-x[:, 1] + 0.1 * rng.random(N))[: int(SHARE * N)]
+    high = np.argsort(-x[:, 1] + 0.1 * rng.random(N))[: int(share * N)]
     y[high] = 2
     return law, x, y, np.r_[car, bus]
 
@@ -53,21 +53,21 @@ def flooded_everywhere(rng, continuous):
     return law, x, y, truth
 
 
-def reversed_ratings(rng, continuous):
+def reversed_ratings(rng, continuous, share=SHARE):
     x, main = covariates(rng, continuous), [2.0, 2.0, -1.5]
     law = Ordinal(("1", "2", "3", "4", "5"))
     gaps = [0.5, 0.3, 0.5]
     y = law.sample(rng, predictors(x, main, *gaps), np.ones(N))
-    bad = wrong_rows(rng)
+    bad = wrong_rows(rng, share)
     y[bad] = 4 - y[bad]
     return law, x, y, np.r_[main, gaps]
 
 
-def spike_at_seven(rng, continuous):
+def spike_at_seven(rng, continuous, share=SHARE):
     x, main, zeros = covariates(rng, continuous), [0.5, 0.4, -0.3], -0.8
     law = ZeroInflated(Poisson())
     y = law.sample(rng, predictors(x, main, zeros), np.ones(N))
-    y[wrong_rows(rng)] = 7
+    y[wrong_rows(rng, share)] = 7
     return law, x, y, np.r_[main, zeros]
 
 
