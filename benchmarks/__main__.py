@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks import accuracy, continuous, cost, coverage, families, real, refine, speed
+from benchmarks import accuracy, continuous, cost, coverage, families, misfit, real, refine, speed
 
 ALL = {
     "accuracy": accuracy.run,
@@ -16,6 +16,7 @@ ALL = {
     "families": families.run,
     "bins": families.bins,
     "refine": refine.run,
+    "misfit": misfit.run,
     "cost": cost.run,
     "million": cost.million,
 }

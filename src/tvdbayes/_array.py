@@ -6,7 +6,7 @@ The core asks for special functions and segment sums here, never from SciPy itse
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh_tridiagonal
-from scipy.special import erfcx, gammaln, log_ndtr, ndtr, psi, zeta
+from scipy.special import erfcx, gammainc, gammaln, log_ndtr, ndtr, psi, zeta
 
 from tvdbayes._typing import Array, IntArray
 
@@ -20,6 +20,7 @@ __all__ = [
     "log1m_exp",
     "log_ndtr",
     "ndtr",
+    "poisson_tail",
     "psi",
     "stirling_error",
     "trigamma_gap",
@@ -77,6 +78,12 @@ def log1m_exp(log_prob: Array) -> Array:
     near, far = np.maximum(log_prob, -0.7), np.minimum(log_prob, -0.7)
     value: Array = np.where(log_prob > -0.7, np.log(-np.expm1(near)), np.log1p(-np.exp(far)))
     return value
+
+
+def poisson_tail(count: Array, rate: Array) -> Array:
+    """Probability of at least so many events at this rate; counts above 0 need not be whole."""
+    tail: Array = gammainc(count, rate)
+    return tail
 
 
 def digamma_gap(y: Array, r: Array) -> Array:

@@ -46,6 +46,10 @@ class Stream:
     STARTS = 2
     PRIOR = 3
     OUTCOMES = 4
+    REPLICATES = 5
+    REPLICATE_WEIGHTS = 6
+    LEFT_OUT = 7
+    FOLDS = 8
 
     @staticmethod
     def generator(seed: int, stream: int, block: int = 0) -> np.random.Generator:

@@ -290,17 +290,17 @@ def solve_block(plan: Plan, block: int) -> Solved:
     """Draw the tables of a block and solve them."""
     rngs = Stream.draws(plan.seed, first=block * plan.size)
     drawn = reweight(plan.cells, rngs, plan.size, plan.prior)
+    return solve_tables(plan, drawn.p, drawn.cells)
+
+
+def solve_tables(plan: Plan, p: Array, cells: Cells | None = None) -> Solved:
+    """Solve tables p (m, B) of the plan's own cells, or of others; masses may be 0."""
     layout = plan.robust.layout
-    if drawn.cells is layout.cells:
-        return solve_tables(plan, drawn.p)
-    layout.model.check(drawn.cells)
-    robust = plan.robust.rebind(drawn.cells)
-    return _solve(plan, robust, replace(plan.twin, layout=robust.layout), drawn.p)
-
-
-def solve_tables(plan: Plan, p: Array) -> Solved:
-    """Solve reweighted tables p (m, B) of the plan's own cells; masses may be 0."""
-    return _solve(plan, plan.robust, plan.twin, p)
+    if cells is None or cells is layout.cells:
+        return _solve(plan, plan.robust, plan.twin, p)
+    layout.model.check(cells)
+    robust = plan.robust.rebind(cells)
+    return _solve(plan, robust, replace(plan.twin, layout=robust.layout), p)
 
 
 def _solve(plan: Plan, robust: Objective, twin: Objective, p: Array) -> Solved:
@@ -313,7 +313,7 @@ def _solve(plan: Plan, robust: Objective, twin: Objective, p: Array) -> Solved:
     problem = robust.on(p)
     if _searched_exactly(robust):
         candidates = plan.pool[0]
-        if plan.prior is not None:
+        if robust.layout.cells is not plan.robust.layout.cells:
             candidates = scan(robust.layout, candidates)
         found = scalar(problem, candidates)  # type: ignore[arg-type]
     else:

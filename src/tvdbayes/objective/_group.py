@@ -56,6 +56,8 @@ class GroupProblem:
         data_mass, atom_mass = np.maximum(units.data_mass(p), TINY), units.atom_mass(p)
         curved = units.curved or not near
         whole = units.whole(p)
+        # A group may be without mass: rows are left out by giving them none.
+        whole = whole if whole is None else np.maximum(whole, TINY)
         return cls(layout, divergence, penalty, data_mass, atom_mass, whole, anchor, curved)
 
     @property

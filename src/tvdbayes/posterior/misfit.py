@@ -1,0 +1,145 @@
+"""How much of the data the model cannot explain, beside what chance alone would leave."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tvdbayes._errors import SettingsError
+from tvdbayes._typing import Array
+from tvdbayes.posterior._html import html_table
+
+__all__ = ["Certificate", "Misfit", "misfit"]
+
+_CHANCE = 0.95
+"""The noise floor is taken at this quantile for the lower bound."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """An upper bound on the distance between a fixed model and the law behind the data.
+
+    Parameters
+    ----------
+    upper : float
+        The bound, at most 1.
+    confidence : float
+        Probability with which it holds, over random data.
+    statement, assumptions : str
+        What is bounded, and what must be true for it.
+    """
+
+    upper: float
+    confidence: float
+    statement: str
+    assumptions: str
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the bound says nothing."""
+        return self.upper >= 1
+
+    def __str__(self) -> str:
+        return f"{self.statement} Assumes: {self.assumptions}"
+
+
+@dataclass(frozen=True, eq=False)
+class Misfit:
+    """Posterior of the unexplained share, with its noise floor.
+
+    Parameters
+    ----------
+    draws : (B,)
+        Share of mass that the closest model cannot explain, for each random reweighting.
+    floor_draws : (R,)
+        The same for data that the fitted model itself has made: what chance leaves unexplained.
+    interval : float
+        Mass of the intervals.
+    by : dict
+        The same for each level of a factor, if asked for.
+    certificate : Certificate or None
+        A bound that needs no asymptotics, if asked for.
+    """
+
+    draws: Array
+    floor_draws: Array
+    interval: float = 0.9
+    by: "dict[str, Misfit]" = field(default_factory=dict)
+    certificate: Certificate | None = None
+
+    @property
+    def mean(self) -> float:
+        """Posterior mean of the unexplained share."""
+        return float(self.draws.mean())
+
+    @property
+    def low(self) -> float:
+        """Lower end of the equal-tailed interval; its floor is not taken off."""
+        return float(np.quantile(self.draws, (1 - self.interval) / 2))
+
+    @property
+    def high(self) -> float:
+        """Upper end of the equal-tailed interval."""
+        return float(np.quantile(self.draws, (1 + self.interval) / 2))
+
+    @property
+    def floor(self) -> float:
+        """What chance alone would leave unexplained, on average."""
+        return float(self.floor_draws.mean())
+
+    @property
+    def floor_high(self) -> float:
+        """What chance alone would leave unexplained in one case out of twenty."""
+        return float(np.quantile(self.floor_draws, _CHANCE, method="higher"))
+
+    @property
+    def lower(self) -> float:
+        """Floor-corrected lower bound of the share of rows that do not come from the model.
+
+        If a share s of the rows is wrong, at most ``s + (1 - s) * noise`` is unexplained, the noise
+        being that of the good rows. Solved for s, with the noise at its 95 % point. On clean data
+        it is 0 in at least 95 % of cases.
+        """
+        noise = self.floor_high
+        return max(0.0, (self.mean - noise) / (1 - noise)) if noise < 1 else 0.0
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                f"The model cannot explain {self.mean:.1%} of the data "
+                f"({self.interval:.0%} interval {self.low:.1%} to {self.high:.1%}).",
+                f"Chance alone would leave {self.floor:.1%} (up to {self.floor_high:.1%}): "
+                + self._verdict,
+                *(
+                    f"  {name}: {part.mean:.1%}, by chance {part.floor:.1%}, at least "
+                    f"{part.lower:.1%}"
+                    for name, part in self.by.items()
+                ),
+                *([str(self.certificate)] if self.certificate else []),
+            ]
+        )
+
+    __repr__ = __str__
+
+    @property
+    def _verdict(self) -> str:
+        if self.lower == 0:
+            return "no more than that."
+        return f"at least {self.lower:.1%} of the rows do not come from this model."
+
+    def _repr_html_(self) -> str:
+        names = ("mean", "low", "high", "floor", "floor_high", "lower")
+        parts = {"all rows": self, **self.by}
+        lines = [[key, *(f"{getattr(part, n):.3f}" for n in names)] for key, part in parts.items()]
+        return html_table("Unexplained share", ["", *names], lines)
+
+
+def misfit(draws: Array, floor_draws: Array, interval: float = 0.9) -> Misfit:
+    """Check and collect."""
+    if not 0 < interval < 1:
+        raise SettingsError(f"interval must lie between 0 and 1; got {interval}. Try 0.9.")
+    if len(draws) < 2:
+        raise SettingsError(
+            f"The unexplained share needs at least 2 draws; got {len(draws)}. Fit with "
+            "n_draws=1000."
+        )
+    return Misfit(draws, floor_draws, interval)

@@ -1,0 +1,169 @@
+"""Which cells, and so which rows, hold more mass than the model can explain.
+
+The score of a cell is the share of its mass that is too much, ``max(data - model, 0) / data``,
+where data and model are the masses of the cell's outcome in its group. Where rows of different x
+share a group, the score is a mean over the groups that the cell is in: it names a group and an
+outcome, not a proven row.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tvdbayes._array import poisson_tail
+from tvdbayes._typing import Array, BoolArray
+from tvdbayes.divergences import TINY
+from tvdbayes.execution import single_threaded
+from tvdbayes.objective import Layout
+from tvdbayes.posterior._record import Posterior
+
+__all__ = ["MOSTLY", "CellScores", "Masses", "cell_scores", "layout_of", "masses_of", "scores_by"]
+
+MOSTLY = 0.5
+"""Score from which a cell counts as mostly unexplained."""
+
+_ELEMENTS = 1 << 20
+_MOST_ELEMENTS = 1 << 26
+"""Cells x draws that are scored at a time, and in all: beyond that draws are thinned."""
+_FEWEST = 50
+
+
+@dataclass(frozen=True, eq=False)
+class CellScores:
+    """What the draws say about each cell, (m,).
+
+    Parameters
+    ----------
+    score : (m,)
+        Posterior mean of the share of the cell's mass that the model cannot explain, in [0, 1].
+    probability : (m,)
+        Share of draws in which that is at least a half.
+    signed : (m,)
+        The share of data or model mass, whichever is larger, that the other lacks: above 0 where
+        the data have too much, below 0 where they have too little, in [-1, 1].
+    observed, expected : (m,)
+        Rows with the cell's outcome in its group (the mean over its groups), and how many the
+        minimiser expects.
+    surprise : (m,)
+        Minus log10 of the probability of so many rows or more under the minimiser; 0 where less
+        than half of the cell's mass is too much.
+    pooled : bool
+        Whether groups hold rows of different x.
+    """
+
+    score: Array
+    probability: Array
+    signed: Array
+    observed: Array
+    expected: Array
+    surprise: Array
+    pooled: bool
+
+    def stands_out(self, threshold: float) -> BoolArray:
+        """Cells that are mostly unexplained, and more surprisingly so than by chance."""
+        return self.surprise > threshold
+
+
+@dataclass(frozen=True, eq=False)
+class Masses:
+    """Masses of data and model, (U, B), in the units (a group and an outcome) of a layout."""
+
+    layout: Layout
+    data: Array
+    model: Array
+
+    @property
+    def score(self) -> Array:
+        """Share of each cell's mass that is too much, (m, B)."""
+        return self.layout.units.of_cells(np.maximum(1 - self.model / self.data, 0.0))
+
+    @property
+    def signed(self) -> Array:
+        """Relative excess (above 0) or deficit (below 0) of each cell, (m, B)."""
+        gap = (self.data - self.model) / np.maximum(self.data, self.model)
+        return self.layout.units.of_cells(gap)
+
+    def rows(self, n_obs: float) -> tuple[Array, Array]:
+        """Observed and expected rows of each cell's units, (m, B), of a table of so many rows."""
+        units = self.layout.units
+        scale = n_obs * units.n_partitions
+        return scale * units.of_cells(self.data), scale * units.of_cells(self.model)
+
+    def surprise(self, n_obs: float) -> Array:
+        """Minus log10 of the probability of so many rows or more, (m, B); 0 for cells of which
+        less than half is too much.
+        """
+        units = self.layout.units
+        scale = n_obs * units.n_partitions
+        tail = poisson_tail(scale * self.data, scale * self.model)
+        surprise = units.of_cells(-np.log10(np.maximum(tail, 1e-300)))
+        return np.where(self.score >= MOSTLY, surprise, 0.0)
+
+
+def layout_of(posterior: Posterior) -> Layout:
+    """The layout of a fit in which every outcome is compared: of two, not just one."""
+    cells = posterior.cells
+    return Layout(posterior.model, cells, posterior.partition, cells, False, posterior.bins)
+
+
+def masses_of(layout: Layout, theta: Array, p: Array) -> Masses:
+    """Masses at standardised parameters (d, B), of tables p (m, B)."""
+    units = layout.units
+    data = np.maximum(units.data_mass(p), TINY)
+    model = units.total(units.atom_mass(p) * units.pairs.pmf(theta))
+    return Masses(layout, data, model)
+
+
+def scores_by(layout: Layout, draws: Array, p: Array) -> Iterator[Masses]:
+    """Masses at the draws (B, d), a few draws at a time; p is (m, B), or (m, 1) for all."""
+    theta = layout.bound.from_user(draws.T)
+    size = max(1, _ELEMENTS // layout.units.n_elements)
+    for at in range(0, len(draws), size):
+        part = slice(at, at + size)
+        own = p if p.shape[1] == 1 else p[:, part]
+        here = theta[:, part]
+        yield masses_of(layout, here, np.broadcast_to(own, (len(own), here.shape[1])))
+
+
+def cell_scores(posterior: Posterior) -> CellScores:
+    """Score every cell of a fit under its draws, or at its estimate if it has none.
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> from tvdbayes.posterior.rows import cell_scores
+    >>> y = np.r_[np.random.default_rng(0).poisson(3, 500), np.full(50, 30)]
+    >>> cells = tb.Cells.from_rows(np.ones((550, 1)), y)
+    >>> fit = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=50)
+    >>> cell_scores(fit).score[-1].round(3)
+    np.float64(1.0)
+    """
+    with single_threaded():
+        layout = layout_of(posterior)
+        cells = posterior.cells
+        p = cells.p[:, None]
+        most = max(_FEWEST, _MOST_ELEMENTS // layout.units.n_elements)
+        draws = _thinned(posterior.draws if posterior.n_draws else posterior.estimate[None], most)
+        total = np.zeros((3, cells.n_cells))
+        for masses in scores_by(layout, draws, p):
+            score = masses.score
+            total += (score.sum(1), (score >= MOSTLY).sum(1), masses.signed.sum(1))
+        score, probability, signed = total / len(draws)
+        centre = masses_of(layout, layout.bound.from_user(posterior.minimiser[:, None]), p)
+        observed, expected = centre.rows(cells.n_obs)
+        surprise = centre.surprise(cells.n_obs)
+    return CellScores(
+        score,
+        probability,
+        signed,
+        observed[:, 0],
+        expected[:, 0],
+        surprise[:, 0],
+        posterior.partition.pools_rows,
+    )
+
+
+def _thinned(draws: Array, most: int) -> Array:
+    """Evenly spaced draws, at most so many."""
+    return draws[:: -(-len(draws) // most)]

@@ -1,0 +1,161 @@
+"""What chance alone does: data made by the fitted model, fitted again in the same way."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tvdbayes._typing import Array, IntArray
+from tvdbayes.bootstrap import plan_of, solve_tables
+from tvdbayes.cells import Cells
+from tvdbayes.execution import single_threaded
+from tvdbayes.posterior import Posterior
+from tvdbayes.posterior.rows import layout_of, masses_of
+from tvdbayes.weights import Stream
+
+__all__ = ["Replicates", "replicate"]
+
+_ELEMENTS = 1 << 21
+"""Rows x replicates in work at a time."""
+_MOST_ROWS = 1 << 25
+"""Rows of all replicates together; of many rows fewer replicates say as much."""
+_FEWEST = 20
+_MANY = 10_000
+"""Rows at one x from which outcomes are drawn as counts, not one by one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Replicates:
+    """R data sets from the fitted model, at the same x, fitted again.
+
+    Parameters
+    ----------
+    distance : (R,)
+        Unexplained share of each data set, reweighted at random like the draws.
+    even : (R,)
+        The same without random weights.
+    by_level : (L, R)
+        The first within levels of a factor.
+    surprise : (R,)
+        The largest surprise of any cell of each data set (see `CellScores`).
+    """
+
+    distance: Array
+    even: Array
+    by_level: Array
+    surprise: Array
+
+    def threshold(self, false_alarm: float) -> float:
+        """The surprise that this share of clean data sets exceed somewhere."""
+        rank = int(np.ceil((len(self.surprise) + 1) * (1 - false_alarm)))
+        if rank > len(self.surprise):
+            return np.inf
+        return float(np.sort(self.surprise)[rank - 1])
+
+
+def replicate(
+    posterior: Posterior,
+    n_replicates: int = 200,
+    *,
+    levels: Array | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Replicates:
+    """Make and fit data sets from the model at its minimiser.
+
+    ``levels`` (L, n_x) holds the weight of each x row in each level of a factor.
+    """
+    cells, seed = posterior.cells, posterior.seed
+    shares = np.zeros((0, cells.n_x)) if levels is None else levels
+    n = int(np.clip(_MOST_ROWS // max(cells.n_obs, 1), _FEWEST, n_replicates))
+    size = max(1, int(_ELEMENTS // max(min(cells.n_obs, _MANY * cells.n_x), 1)))
+    found = []
+    with single_threaded():
+        plan = plan_of(posterior)
+        layout = layout_of(posterior)
+        for first in range(0, n, size):
+            numbers = range(first, min(first + size, n))
+            table, counts = _simulate(posterior, layout.bound.eta, numbers)
+            here = layout.rebind(table)
+            weights = Stream.draws(seed, Stream.REPLICATE_WEIGHTS, first)
+            mass = np.array(
+                [next(weights).standard_gamma(counts[:, j]) for j in range(len(numbers))]
+            )
+            random, even = mass.T / mass.sum(1), counts / counts.sum(0)
+            reweighted = solve_tables(plan, random, table)
+            plain = solve_tables(plan, even, table)
+            theta = [here.bound.from_user(s.robust.theta) for s in (reweighted, plain)]
+            excess = random * masses_of(here, theta[0] - plan.shift[:, None], random).score
+            masses = masses_of(here, theta[1] - plan.shift[:, None], even)
+            surprise = np.where(counts > 0, masses.surprise(cells.n_obs), 0.0)
+            at_x = here.cell_pairs.x_of_pair.total
+            found.append(
+                (
+                    excess.sum(0),
+                    (even * masses.score).sum(0),
+                    (shares @ at_x(excess)) / np.maximum(shares @ at_x(random), 1e-300),
+                    surprise.max(0),
+                )
+            )
+            if progress is not None:
+                progress(numbers[-1] + 1, n)
+    return Replicates(*(np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True)))
+
+
+def _simulate(
+    posterior: Posterior, eta_at: Callable[[Array], Array], numbers: range
+) -> tuple[Cells, Array]:
+    """The cells of some replicates together, and the rows (m, R) that each has in them."""
+    cells, family = posterior.cells, posterior.model.family
+    theta = posterior.model.bind(cells, cells).from_user(posterior.minimiser[:, None])
+    eta = eta_at(theta)[..., 0]
+    x_of, y_of, mass_of, number_of = [], [], [], []
+    for number in numbers:
+        rng = Stream.generator(posterior.seed, Stream.REPLICATES, number)
+        x_index, y, mass = _outcomes(rng, posterior, eta)
+        x_of.append(x_index)
+        y_of.append(y)
+        mass_of.append(mass)
+        number_of.append(np.full(len(y), number - numbers[0]))
+    outcomes, code = np.unique(np.concatenate(y_of), return_inverse=True)
+    key, cell = np.unique(np.concatenate(x_of) * len(outcomes) + code.ravel(), return_inverse=True)
+    flat = np.concatenate(number_of) + len(numbers) * cell.ravel()
+    counts = np.bincount(flat, np.concatenate(mass_of), len(key) * len(numbers))
+    counts = counts.reshape(len(key), len(numbers)).astype(float)
+    family.check_outcomes(outcomes, np.full(len(outcomes), cells.trials.max()), unit="outcome")
+    table = replace(
+        cells,
+        x_index=(key // len(outcomes)).astype(np.intp),
+        y=outcomes[key % len(outcomes)],
+        counts=counts.sum(1),
+    )
+    return table, counts
+
+
+def _outcomes(
+    rng: np.random.Generator, posterior: Posterior, eta: Array
+) -> tuple[IntArray, Array, Array]:
+    """New outcomes at every x row: their x row, value, and number of rows."""
+    cells, family = posterior.cells, posterior.model.family
+    # Fractional weights: a whole number of rows near them, whose masses add up to the weight.
+    weight = cells.x_counts
+    whole = np.maximum(np.floor(weight + rng.random(len(weight))), 1).astype(np.intp)
+    share = weight / whole
+    many = whole > _MANY
+    rows = np.repeat(np.flatnonzero(~many), whole[~many])
+    y = family.sample(rng, eta[:, rows], cells.trials[rows])
+    x_parts, y_parts, mass_parts = [rows], [y], [share[rows]]
+    for x_row in np.flatnonzero(many):
+        trials = cells.trials[x_row]
+        seen = family.sample(rng, np.repeat(eta[:, [x_row]], _MANY, axis=1), np.full(_MANY, trials))
+        reach = max(1.0, seen.max() - seen.min())
+        grid = np.arange(max(0.0, seen.min() - reach), seen.max() + reach + 1)
+        grid = grid[family.possible(grid, np.full(len(grid), trials))]
+        law = family.pmf(
+            grid, np.repeat(eta[:, [x_row]], len(grid), axis=1), np.full(len(grid), trials)
+        )
+        drawn = rng.multinomial(whole[x_row], law / law.sum())
+        held = drawn > 0
+        x_parts.append(np.full(held.sum(), x_row))
+        y_parts.append(grid[held])
+        mass_parts.append(share[x_row] * drawn[held])
+    return np.concatenate(x_parts), np.concatenate(y_parts), np.concatenate(mass_parts)
