@@ -91,6 +91,10 @@ def assert_same(one, other, where="record"):
             here = f"{where}.{field.name}"
             if field.name not in ("encoding", "more_encodings"):
                 assert_same(getattr(one, field.name), getattr(other, field.name), here)
+    elif isinstance(one, dict):
+        assert list(one) == list(other), where
+        for key in one:
+            assert_same(one[key], other[key], f"{where}.{key}")
     elif isinstance(one, tuple):
         assert len(one) == len(other), where
         for j, (a, b) in enumerate(zip(one, other, strict=True)):
@@ -292,7 +296,7 @@ def test_new_data_are_encoded_as_before(formula, frame, simple, tmp_path):
         frame, context=formula_context(np.ones(len(frame))), output="numpy", na_action="ignore"
     )
     # Only the encoding matters here, and fits of thirty coefficients take long.
-    before = replace(simple, formula=formula, encoding=matrix.model_spec)
+    before = replace(simple, formula=formula, encoding=matrix.model_spec, data=None)
     _files.save_fit(before, tmp_path / "fit.tvd")
     after = _files.load(tmp_path / "fit.tvd")
     assert_same(before, after)
@@ -341,6 +345,112 @@ def test_a_fit_is_more_than_a_posterior(frame, tmp_path):
     _files.save_fit(quiet_fit("y ~ 1", frame), tmp_path / "fit.tvd")
     with pytest.raises(StorageError, match=r"'ModelSpec'|'Fit'"):
         storage.load(tmp_path / "fit.tvd")
+
+
+# The data of a fit
+
+
+def test_the_data_of_a_fit_come_back_in_every_kind_of_column(frame, tmp_path):
+    extended = frame.assign(
+        level=pd.Categorical(frame["k"], [2, 0, 1]),
+        small=frame["k"].astype("uint8"),
+        short=frame["z"].astype("float32"),
+    )
+    before = quiet_fit(
+        "y ~ g + cat + b + level + small + short", extended, exposure="z", weights="k"
+    )
+    _files.save_fit(before, tmp_path / "fit.tvd")
+    after = _files.load(tmp_path / "fit.tvd")
+    assert_same(before, after)
+    kinds = {name: column.kind for name, column in after.data.columns.items()}
+    assert kinds == {
+        **{"y": "number", "b": "boolean", "cat": "ordered", "g": "text", "level": "category"},
+        **{"small": "number", "short": "number", "z": "number"},
+    }
+    assert after.data.columns["level"].levels == (2, 1)
+    assert (after.data.exposure, after.data.weights, after.data.trials) == ("z", "k", None)
+    kept = extended[frame["k"] > 0].reset_index(drop=True)
+    rows = after.data.frame().iloc[after.data.row[frame["k"] > 0]].reset_index(drop=True)
+    for name in after.data.columns:
+        assert rows[name].tolist() == kept[name].tolist()
+    assert (after.data.row[frame["k"] == 0] == -1).all()
+    np.testing.assert_array_equal(
+        np.bincount(after.data.row[after.data.row >= 0], kept["k"]), after.data.counts
+    )
+    np.testing.assert_array_equal(
+        after.data.cell[after.data.row[after.data.row >= 0]],
+        after.cell_of_row[after.cell_of_row >= 0],
+    )
+
+
+def test_an_outcome_of_intervals_can_still_be_saved(frame, tmp_path):
+    cut = frame.assign(y=pd.cut(frame["z"], 3))
+    fit = quiet_fit("y ~ g", cut, family="ordinal")
+    _files.save_fit(fit, tmp_path / "fit.tvd")
+    assert_same(fit, _files.load(tmp_path / "fit.tvd"))
+
+
+def columns(header):
+    return dict(record(header)["data"]["fields"]["columns"]["dict"])
+
+
+@pytest.fixture
+def fitted(frame, tmp_path):
+    path = tmp_path / "fit.tvd"
+    _files.save_fit(quiet_fit("y ~ g + x", frame, offset="z"), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("fit.data.row.npy", 10_000),
+        ("fit.data.row.npy", -2),
+        ("fit.data.row.npy", 0),
+        ("fit.data.cell.npy", 10_000),
+        ("fit.data.cell.npy", -1),
+        ("fit.data.counts.npy", 0),
+        ("fit.data.counts.npy", np.nan),
+        ("fit.cell_of_row.npy", 10_000),
+        ("g", 3),
+        ("g", -1),
+        ("x", np.inf),
+    ],
+)
+def test_data_that_point_nowhere_are_refused(fitted, part, value):
+    def astray(parts):
+        number = {"y": 0, "g": 1, "x": 2}
+        name = f"fit.data.columns.{number[part]}.1.values.npy" if part in number else part
+        wrong = parts[name].copy()
+        assert len(set(wrong.tolist())) > 1 or value != wrong[-1]
+        wrong[-1] = value
+        return {**parts, name: wrong}
+
+    with pytest.raises(StorageError, match=r"its (data|rows|input)"):
+        _files.load(rewritten(fitted, as_it_is, astray))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda h: record(h)["data"]["fields"].update(outcome="nothing"),
+        lambda h: record(h)["data"]["fields"].update(offset=3),
+        lambda h: record(h)["data"]["fields"].update(trials="lots"),
+        lambda h: record(h)["data"]["fields"].update(columns={"dict": []}),
+        lambda h: record(h)["data"]["fields"]["columns"]["dict"].pop(1),
+        lambda h: record(h)["data"]["fields"].pop("row"),
+        lambda h: columns(h)["g"]["fields"].update(levels={"tuple": ["a", "a", "b"]}),
+        lambda h: columns(h)["g"]["fields"].update(levels={"tuple": [["a"], "b", "c"]}),
+        lambda h: columns(h)["g"]["fields"].update(levels={"tuple": []}),
+        lambda h: columns(h)["g"]["fields"].update(kind="boolean"),
+        lambda h: columns(h)["x"]["fields"].update(kind="category"),
+        lambda h: columns(h)["x"]["fields"].update(kind="object"),
+        lambda h: columns(h)["x"]["fields"].update(values={"array": "fit.posterior.draws.npy"}),
+    ],
+)
+def test_data_that_make_no_sense_are_refused(fitted, change):
+    with pytest.raises(StorageError):
+        _files.load(rewritten(fitted, change))
 
 
 @pytest.mark.parametrize(

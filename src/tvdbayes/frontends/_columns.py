@@ -89,7 +89,7 @@ def encode(reading: Reading, table: Table) -> tuple[Array, tuple[str, ...], Mode
     return x, names, spec
 
 
-def trials_of(table: Table, trials: str | int | None, law: AbstractFamily) -> Array:
+def trials_of(table: Table, trials: str | float | None, law: AbstractFamily) -> Array:
     """Trials of the distinct rows, 1 for families that have none."""
     if trials is None:
         if law.needs_trials:

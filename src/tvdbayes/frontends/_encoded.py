@@ -2,11 +2,15 @@
 
 import re
 import warnings
+from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 from formulaic import ModelSpec
 from formulaic.errors import DataMismatchWarning
+from formulaic.parser.types import Factor
 
 from tvdbayes._errors import DataError, FormulaError, SettingsError
 from tvdbayes._typing import Array
@@ -17,7 +21,15 @@ from tvdbayes.frontends._tables import Data, Table, open_data
 from tvdbayes.frontends._transforms import formula_context
 from tvdbayes.predictors import Linear, dependent_columns
 
-__all__ = ["Encoded", "encode_all", "encode_new", "read_further", "without_dependent"]
+__all__ = [
+    "Encoded",
+    "columns_of",
+    "encode_all",
+    "encode_frame",
+    "encode_new",
+    "read_further",
+    "without_dependent",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,35 +46,66 @@ class Encoded:
 def encode_new(spec: ModelSpec, names: tuple[str, ...], data: Data) -> Array:
     """Covariates (n, p) of new data, encoded as a spec remembers it; only these columns of it."""
     source = open_data(data)
-    used = sorted(map(str, spec.required_variables))
+    used = columns_of((spec,))
     if not used:
         return np.ones((len(source.native), len(names)))
     table = source.table(used, None, "error")
+    return encode_frame((spec,), names, table.frame)[table.index]
+
+
+def columns_of(specs: Sequence[ModelSpec]) -> list[str]:
+    """The columns of the data that some specs use."""
+    return sorted({str(name) for spec in specs for name in spec.required_variables})
+
+
+def encode_frame(specs: Sequence[ModelSpec], names: Sequence[str], frame: pd.DataFrame) -> Array:
+    """Covariates (n, p) with these names, each from the first spec that makes it."""
+    made: dict[str, Array] = {}
+    for spec in specs:
+        for name, column in zip(spec.column_names, _replay(spec, frame).T, strict=True):
+            made.setdefault(str(name), column)
+    return np.column_stack([made[name] for name in names])
+
+
+def _replay(spec: ModelSpec, frame: pd.DataFrame) -> Array:
+    """Rows encoded as a spec remembers it, all of its columns."""
+    if not spec.required_variables:
+        return np.ones((len(frame), len(spec.column_names)))
+    # Numbers where the fit saw a category are levels too, which formulaic does not notice.
+    levels = {
+        name: frame[name].astype(object)
+        for name, (kind, _) in spec.encoder_state.items()
+        if kind is Factor.Kind.CATEGORICAL and name in frame and frame[name].dtype.kind in "biuf"
+    }
+    frame = frame.assign(**levels)
+    # formulaic writes to a spec as it goes, and would remember data that it then refuses.
+    spec = spec.update(
+        encoder_state=deepcopy(spec.encoder_state), transform_state=deepcopy(spec.transform_state)
+    )
     with warnings.catch_warnings(record=True) as said, np.errstate(all="ignore"):
         warnings.simplefilter("always")
         try:
             matrix = spec.get_model_matrix(
-                table.frame, context=formula_context(), output="numpy", na_action="ignore"
+                frame, context=formula_context(), output="numpy", na_action="ignore"
             )
         except Exception as error:
             # formulaic wraps whatever a transform raises; the user needs its words, not its type.
             raise DataError(f"The new data cannot be encoded as in the fit: {error}") from error
     unseen = [str(w.message) for w in said if issubclass(w.category, DataMismatchWarning)]
     if unseen:
-        levels = re.findall(r"\{.*\}", unseen[0])
+        # NumPy's numbers name their type, which says nothing to a reader.
+        new = re.findall(r"\{.*\}", re.sub(r"np\.\w+\(([^()]*)\)", r"\1", unseen[0]))
         known = {
             factor: sorted(map(str, state["categories"]))
             for factor, (_, state) in spec.encoder_state.items()
             if "categories" in state
         }
         raise DataError(
-            f"The new data have levels that the fit has not seen: {', '.join(levels)}. Known are "
+            f"The new data have levels that the fit has not seen: {', '.join(new)}. Known are "
             + "; ".join(f"{factor}: {', '.join(names)}" for factor, names in known.items())
             + ". Leave these rows out, or fit with them."
         )
-    columns = [spec.column_names.index(name) for name in names]
-    x: Array = np.asarray(matrix, float)[:, columns]
-    return x[table.index]
+    return np.asarray(matrix, float)
 
 
 def without_dependent(encoded: Encoded) -> tuple[Encoded, tuple[str, ...]]:

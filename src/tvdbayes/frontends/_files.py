@@ -1,4 +1,4 @@
-"""Fits in files: what `storage` cannot know, how a formula encodes columns.
+"""Fits in files: what `storage` cannot know, the data and how a formula encodes their columns.
 
 Of a formulaic spec the terms are written as text, and read back through the guard; beside them
 stands what was learned from the data: levels, means, knots, and the columns of each term.
@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 from formulaic import Formula, ModelSpec
 from formulaic.materializers.base import EncodedTermStructure
 from formulaic.materializers.types import EvaluatedFactor, ScopedFactor, ScopedTerm
@@ -16,12 +17,16 @@ from formulaic.parser.types import Factor, Term
 from formulaic.utils.variables import Variable
 
 from tvdbayes.families import AbstractFamily
+from tvdbayes.frontends._data import Column, FitData
+from tvdbayes.frontends._encoded import columns_of
 from tvdbayes.frontends._fit import Fit
 from tvdbayes.frontends._guard import read_formula
 from tvdbayes.posterior import Posterior
 from tvdbayes.storage import FORMS, Form, StorageError, form_of, read_record, write_record
 
 __all__ = ["load", "save_fit"]
+
+AnyArray = np.ndarray[Any, Any]
 
 _SETTINGS = {
     "materializer": ("pandas", "narwhals"),
@@ -195,14 +200,54 @@ def _make_factor(taken: dict[str, Any], factors: Mapping[str, Factor]) -> Scoped
     return ScopedFactor(evaluated, reduced=taken["reduced"])
 
 
+def _check_column(column: Column) -> None:
+    by_level = column.kind not in ("number", "boolean")
+    kind = {"number": "if", "boolean": "b"}.get(column.kind, "i")
+    plain = all(isinstance(level, str | int | float) for level in column.levels)
+    if by_level != bool(column.levels) or column.values.dtype.kind not in kind or not plain:
+        raise StorageError(f"its data hold a column of {column.kind}s that is none")
+    if len(set(column.levels)) < len(column.levels) or not np.isfinite(column.values).all():
+        raise StorageError("its data have repeated levels, or numbers that are not finite")
+    if by_level and not _within(column.values, 0, len(column.levels)):
+        raise StorageError("its data point to levels that are not there")
+
+
+def _check_data(data: FitData) -> None:
+    uses = (data.outcome, data.offset, data.exposure, data.trials)
+    if not {use for use in uses if isinstance(use, str)} <= set(data.columns):
+        raise StorageError("its data lack a column that was used")
+    if not (np.isfinite(data.counts) & (data.counts > 0)).all():
+        raise StorageError("its data have rows whose weight is not above 0")
+    if not _within(data.row, -1, len(data.counts)):
+        raise StorageError("its input rows point to rows that are not there")
+
+
 def _check_fit(fit: Fit) -> None:
-    cells = fit.cell_of_row
-    if cells.size and not (-1 <= cells.min() <= cells.max() < fit.posterior.cells.n_cells):
+    n_cells = fit.posterior.cells.n_cells
+    if not _within(fit.cell_of_row, -1, n_cells):
         raise StorageError("its rows point to cells that are not there")
+    if fit.data is None:
+        return
+    if not _within(fit.data.cell, 0, n_cells):
+        raise StorageError("its data point to cells that are not there")
+    left_out = fit.data.row < 0
+    if not np.array_equal(fit.cell_of_row, np.where(left_out, -1, fit.data.cell[fit.data.row])):
+        raise StorageError("its data and its rows point to different cells")
+    if not set(columns_of(fit.encodings)) <= set(fit.data.columns):
+        raise StorageError("its data lack a column of its formula")
+    made = {name for spec in fit.encodings for name in spec.column_names}
+    if not set(fit.posterior.cells.names) <= made:
+        raise StorageError("its covariates are not those of its formula")
+
+
+def _within(index: AnyArray, low: int, end: int) -> bool:
+    return not index.size or bool(low <= index.min() <= index.max() < end)
 
 
 _FORMS: Mapping[str, Form] = {
     **FORMS,
-    "Fit": form_of(Fit, _check_fit, cell_of_row="*"),
+    "Fit": form_of(Fit, _check_fit, cell_of_row="i"),
+    "FitData": form_of(FitData, _check_data, counts="r", cell="r", row="i"),
+    "Column": form_of(Column, _check_column, values="r"),
     "ModelSpec": Form(ModelSpec, _take_spec, _make_spec),
 }

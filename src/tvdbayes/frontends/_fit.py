@@ -1,17 +1,53 @@
-"""What `fit` returns: the posterior, and how the data were encoded."""
+"""What `fit` returns: the posterior, how the data were encoded, and what is remembered of them."""
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+import pandas as pd
 from formulaic import ModelSpec
 
+from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
+from tvdbayes.frontends._data import FitData
 from tvdbayes.frontends._encoded import encode_new
+from tvdbayes.frontends._progress import progress_bar
 from tvdbayes.frontends._tables import Data
 from tvdbayes.partitions import Bins, GroupReport
 from tvdbayes.posterior import Posterior, Summary
+from tvdbayes.posterior.checks import (
+    ByGroup,
+    Calibration,
+    PitHistogram,
+    Rootogram,
+    calibration,
+    observed_by_group,
+    pit_histogram,
+    quantile_residuals,
+    rootogram,
+)
+from tvdbayes.posterior.effects import Effect
+from tvdbayes.posterior.misfit import Misfit
+from tvdbayes.posterior.scores import Scores
+from tvdbayes.posterior.summary import IntervalKind
+from tvdbayes.refits import (
+    DropWorst,
+    HeldOut,
+    Replicates,
+    Sensitivity,
+    cross_validate,
+    drop_worst,
+    leave_one_out,
+    sensitivity,
+)
+
+if TYPE_CHECKING:
+    from tvdbayes.frontends._check import Check
+    from tvdbayes.frontends._plot import Plots
 
 __all__ = ["Fit"]
 
@@ -34,6 +70,22 @@ class Fit:
         The same for further predictors that have covariates.
     left_out : tuple of str
         Columns that others determine, left out by ``collinear="drop"``.
+    data : FitData or None
+        The distinct rows of the columns in use; None in files that version 0.1.0 wrote.
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> rng = np.random.default_rng(0)
+    >>> age, region = rng.integers(2, 6, 800), rng.choice(["north", "south"], 800)
+    >>> visits = rng.poisson(np.exp(0.3 * age - 0.5 * (region == "south")))
+    >>> data = {"visits": visits, "age": age, "region": region}
+    >>> fit = tb.fit("visits ~ age + region", data, n_draws=50)
+    >>> new = {"age": [2, 5], "region": ["south", "north"]}
+    >>> fit.predict(new)["mean"].round().tolist()  # the truth: 1.1 and 4.5
+    [1.0, 4.0]
+    >>> fit.effects("region").names
+    ('region: south - north',)
     """
 
     posterior: Posterior
@@ -42,6 +94,12 @@ class Fit:
     cell_of_row: IntArray
     more_encodings: dict[str, ModelSpec] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    data: FitData | None = None
+
+    @property
+    def encodings(self) -> tuple[ModelSpec, ...]:
+        """How columns became covariates, for the main predictor and then the further ones."""
+        return (self.encoding, *self.more_encodings.values())
 
     @property
     def param_names(self) -> tuple[str, ...]:
@@ -88,9 +146,162 @@ class Fit:
         """The seed that gives these draws again."""
         return self.posterior.seed
 
-    def summary(self, interval: float = 0.9) -> Summary:
-        """Coefficients with intervals, robust beside ordinary, and their paired difference."""
-        return self.posterior.summary(interval)
+    def summary(
+        self,
+        interval: float = 0.9,
+        *,
+        kind: IntervalKind = "equal",
+        rope: tuple[float, float] | None = None,
+    ) -> Summary:
+        """Coefficients with intervals, robust beside ordinary, and their paired difference.
+
+        See `Posterior.summary`.
+        """
+        return self.posterior.summary(interval, kind=kind, rope=rope)
+
+    @cached_property
+    def chance(self) -> Replicates:
+        """What chance alone does: 200 data sets of the model's own making, fitted again."""
+        from tvdbayes.frontends._rows import N_REPLICATES, replicates_of
+
+        return replicates_of(self, N_REPLICATES)
+
+    def misfit(
+        self,
+        interval: float = 0.9,
+        *,
+        by: str | Sequence[object] | None = None,
+        n_replicates: int = 200,
+        certificate: float | None = None,
+    ) -> Misfit:
+        """How much of the data the model cannot explain, beside what chance would leave.
+
+        Parameters
+        ----------
+        interval : float
+            Probability inside the interval.
+        by : str or sequence, optional
+            A column of the fit, or a label for each row: the share within each level, too.
+        n_replicates : int
+            Data sets that the noise floor is found from.
+        certificate : float, optional
+            Confidence of a bound that needs no asymptotics, such as 0.95: the model is fitted to
+            one half of the rows and judged on the other.
+
+        Returns
+        -------
+        Misfit
+            ``lower`` is the share of rows that at least do not come from the model; it is 0 on
+            clean data in 95 % of cases.
+        """
+        from tvdbayes.frontends._rows import misfit_of
+
+        return misfit_of(self, interval, by, n_replicates, certificate)
+
+    def rows(self, *, false_alarm: float = 0.05, n_replicates: int = 200) -> pd.DataFrame:
+        """Which rows the model cannot explain: one line for each input row, in input order.
+
+        ``score`` is the share of rows with this outcome in this group that are too many,
+        ``probability`` the share of draws in which it is at least a half, ``observed`` and
+        ``expected`` how many such rows there are and how many the model expects; ``surprise`` is
+        minus log10 of the probability of so many. ``flag`` marks rows that stand out: on data
+        without wrong rows, one data set in twenty (`false_alarm`) has any.
+
+        Where covariates hardly repeat, a score is a mean over the groups of nearby x that a row is
+        in: it names a group and an outcome, not a proven row. Rows that the fit left out have NaN.
+        """
+        from tvdbayes.frontends._rows import rows_of
+
+        return rows_of(self, false_alarm, n_replicates)
+
+    def cells(self, *, false_alarm: float = 0.05, n_replicates: int = 200) -> pd.DataFrame:
+        """The same for each cell (distinct covariates with an outcome).
+
+        ``signed`` is above 0 where the data have too many rows, below 0 where they have too few.
+        """
+        from tvdbayes.frontends._rows import cells_of
+
+        return cells_of(self, false_alarm, n_replicates)
+
+    def check(self, *, misfit: bool = True) -> "Check":
+        """What is good and what is doubtful about this fit, in plain words.
+
+        `misfit` includes the unexplained share, which takes some refits.
+        """
+        from tvdbayes.frontends._check import check
+
+        return check(self, misfit=misfit)
+
+    def score(self, new: Data | None = None, *, ordinary: bool = False) -> Scores:
+        """Proper scores, and beside them the paper's, of new rows or of those of the fit."""
+        from tvdbayes.frontends._compare import score_of
+
+        return score_of(self, new, ordinary)
+
+    def leave_one_out(self, *, n_draws: int = 200) -> HeldOut:
+        """Scores of each row by the fit to all others: one refit for each distinct row."""
+        with progress_bar(None, "leaving out") as report:
+            return leave_one_out(self.posterior, n_draws=n_draws, progress=report)
+
+    def cross_validate(self, n_folds: int = 10, *, n_draws: int = 200) -> HeldOut:
+        """Scores of each row by the fit to the other folds."""
+        with progress_bar(None, f"{n_folds} folds") as report:
+            return cross_validate(self.posterior, n_folds, n_draws=n_draws, progress=report)
+
+    def sensitivity(self, names: Sequence[str] | None = None) -> tuple[Sensitivity, ...]:
+        """What each coefficient can be if a share of the rows is wrong, and when its sign is lost.
+
+        `names` are coefficients; all but intercepts unless given.
+        """
+        noise = float(np.quantile(self.chance.even, 0.95))
+        with progress_bar(None, "sensitivity") as report:
+            return sensitivity(self.posterior, noise, names, progress=report)
+
+    def drop_worst(self, shares: Sequence[float] = (0.0, 0.01, 0.02, 0.05, 0.1)) -> DropWorst:
+        """Estimates, robust and ordinary, without the rows that are hardest to explain."""
+        return drop_worst(self.posterior, shares)
+
+    def rootogram(self, interval: float = 0.9, *, ordinary: bool = False) -> Rootogram:
+        """How often each outcome was seen, and how often the model expects it."""
+        return rootogram(self._side(ordinary), interval)
+
+    def calibration(
+        self, n_bins: int = 10, *, level: str | None = None, ordinary: bool = False
+    ) -> Calibration:
+        """Predicted probabilities or means in bins of rows, beside what was seen there."""
+        return calibration(self._side(ordinary), n_bins, level)
+
+    def pit(self, n_bins: int = 10, *, ordinary: bool = False) -> PitHistogram:
+        """Histogram of the probability integral transform: flat if the model is right."""
+        return pit_histogram(self._side(ordinary), n_bins)
+
+    def residuals(self, *, seed: int | None = None, ordinary: bool = False) -> Array:
+        """Randomised quantile residuals of the rows, (n,): normal if the model is right."""
+        return quantile_residuals(self._side(ordinary), self.cell_of_row, seed)
+
+    def observed(
+        self, by: str | Sequence[object], *, level: str | None = None, ordinary: bool = False
+    ) -> ByGroup:
+        """Observed and expected mean outcome in each level of a column of covariates."""
+        from tvdbayes.frontends._rows import levels_of
+
+        names, of_cells, _ = levels_of(self, by)
+        if (np.count_nonzero(of_cells, axis=0) > 1).any():
+            raise SettingsError(
+                "observed(by=) needs a column of the formula: rows with the same covariates and "
+                "outcome must be in one level."
+            )
+        return observed_by_group(self._side(ordinary), of_cells.argmax(0), tuple(names), level)
+
+    @property
+    def plot(self) -> "Plots":
+        """Pictures: ``fit.plot.coefficients()`` and so on; each returns matplotlib axes."""
+        from tvdbayes.frontends._plot import Plots
+
+        return Plots(self)
+
+    def _side(self, ordinary: bool) -> Posterior:
+        return self.posterior.twin if ordinary else self.posterior
 
     def encode(self, data: Data) -> Array:
         """Covariates of new data for the main predictor, encoded as in the fit, (n, p).
@@ -103,6 +314,151 @@ class Fit:
         n_more = len(family.predictors) - family.n_main
         main = linear.blocks(len(names), family.n_main, n_more)[0]
         return encode_new(self.encoding, tuple(names[j] for j in main), data)
+
+    def predict(
+        self,
+        new: Data | None = None,
+        kind: Literal["mean", "pmf", "outcome", "class"] = "mean",
+        *,
+        interval: float = 0.9,
+        outcomes: Sequence[object] | None = None,
+        seed: int | None = None,
+        ordinary: bool = False,
+    ) -> pd.DataFrame:
+        """Predict rows of new data, or the rows of the fit.
+
+        Parameters
+        ----------
+        new : data frame, dict of columns, or path, optional
+            Rows with the columns of the formulas and those of offset, exposure and trials; their
+            order, and further columns, do not matter. The rows of the fit unless given.
+        kind : str
+            "mean": the expected outcome, ``mean``, ``low`` and ``high``. "outcome": of a new
+            outcome ``low``, ``median`` and ``high``, found by sampling. "pmf": the probability of
+            each outcome, a column for each. "class": the most probable outcome, ``class``, and its
+            ``probability``. Outcomes that are names have "pmf" and "class" only.
+        interval : float
+            Probability between ``low`` and ``high``, which cut off equal tails; an interval of
+            outcomes may hold more.
+        outcomes : sequence, optional
+            For "pmf": the outcomes to list. By default all levels, or counts from 0 on until they
+            hold 99% of the probability in every row.
+        seed : int, optional
+            For "outcome"; that of the fit unless given.
+        ordinary : bool
+            Whether to predict by the ordinary twin, weighted maximum likelihood.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line for each row, with the index of `new` where that is a pandas frame. Rows that
+            the fit left out are NaN.
+        """
+        from tvdbayes.frontends._predictions import predict
+
+        return predict(
+            self, new, kind, interval=interval, outcomes=outcomes, seed=seed, ordinary=ordinary
+        )
+
+    def sample(
+        self,
+        new: Data | None = None,
+        *,
+        n_draws: int | None = None,
+        seed: int | None = None,
+        ordinary: bool = False,
+    ) -> Array:
+        """New outcomes of rows, (B, n): the posterior predictive, one line for each draw.
+
+        Outcomes that are names come as their numbers in ``posterior.model.family.levels``. Rows
+        that the fit left out are NaN. Arguments are those of `predict`; `n_draws` takes the first
+        draws, or, where there are fewer, all of them in turn.
+        """
+        from tvdbayes.frontends._predictions import sample
+
+        return sample(self, new, n_draws=n_draws, seed=seed, ordinary=ordinary)
+
+    def effects(
+        self,
+        variable: str,
+        *,
+        at: Mapping[str, object] | None = None,
+        outcome: object = None,
+        ordinary: bool = False,
+    ) -> Effect:
+        """Average effect of a column on the expected outcome.
+
+        For a column of numbers it is the slope: the derivative in that column, through every term
+        and predictor that it is part of, averaged over the rows of the data. For any other column
+        (and for numbers that the formula takes as categories) it is the difference between each
+        level and the first, every row taken at both.
+
+        Parameters
+        ----------
+        variable : str
+            A column of the data, not a term of the formula.
+        at : dict, optional
+            Columns to set before averaging, such as ``{"region": "north", "age": 40}``. All others
+            stay as they are in the data, offset, exposure and trials included.
+        outcome : optional
+            An outcome whose probability is meant in place of the expected outcome. By default each
+            level in turn, where outcomes are names.
+        ordinary : bool
+            Whether to take the ordinary twin in place of the robust draws.
+
+        Returns
+        -------
+        Effect
+        """
+        from tvdbayes.frontends._effects import effects
+
+        return effects(self, variable, at=at, outcome=outcome, ordinary=ordinary)
+
+    def contrast(
+        self,
+        variable: str,
+        a: object,
+        b: object,
+        *,
+        at: Mapping[str, object] | None = None,
+        ratio: bool = False,
+        outcome: object = None,
+        ordinary: bool = False,
+    ) -> Effect:
+        """Average expected outcome with a column set to `a`, minus that with `b`, or their ratio.
+
+        The other arguments are those of `effects`.
+        """
+        from tvdbayes.frontends._effects import contrast
+
+        return contrast(
+            self, variable, a, b, at=at, ratio=ratio, outcome=outcome, ordinary=ordinary
+        )
+
+    def predictions(
+        self,
+        at: Mapping[str, object] | None = None,
+        *,
+        outcome: object = None,
+        ordinary: bool = False,
+    ) -> Effect:
+        """Average expected outcome over the data, some columns set to each of some values.
+
+        Parameters
+        ----------
+        at : dict, optional
+            Values by column, ``{"age": [20, 40, 60], "region": ["a", "b"]}``; every combination
+            gives an average. None leaves the data as they are.
+        outcome, ordinary
+            As in `effects`.
+
+        Returns
+        -------
+        Effect
+        """
+        from tvdbayes.frontends._effects import predictions
+
+        return predictions(self, at, outcome=outcome, ordinary=ordinary)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fit to a file, which `tvdbayes.load` reads; it holds no code and no pickle."""

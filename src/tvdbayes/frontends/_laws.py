@@ -22,7 +22,7 @@ from tvdbayes.frontends._columns import numbers
 from tvdbayes.frontends._settings import LINKS
 from tvdbayes.frontends._tables import Table
 
-__all__ = ["family_by_name", "law_and_outcome"]
+__all__ = ["codes", "family_by_name", "law_and_outcome"]
 
 _WITH_LOG = {law.name: law for law in COUNT_FAMILIES}
 _WITH_LINK = {f.name: f for f in (Bernoulli, Binomial, BetaBinomial)}
@@ -46,10 +46,10 @@ def law_and_outcome(
             law: AbstractFamily = Categorical(levels)
         else:
             law = Ordinal(levels, _link(link))
-        return law, _codes(table, outcome, law.levels)
+        return law, codes(table, outcome, law.levels)
     law = family_by_name(family, link)
     if law.levels:
-        return law, _codes(table, outcome, law.levels)
+        return law, codes(table, outcome, law.levels)
     return law, numbers(table, outcome)
 
 
@@ -122,8 +122,8 @@ def _name(level: object) -> str:
     return str(int(level)) if whole else str(level)  # type: ignore[call-overload]
 
 
-def _codes(table: Table, outcome: str, levels: tuple[str, ...]) -> Array:
-    """The number of each row's level, found by its name."""
+def codes(table: Table, outcome: str, levels: tuple[str, ...], *, all_seen: bool = True) -> Array:
+    """The number of each row's level, found by its name; a fit must have seen all of them."""
     column = table.frame[outcome]
     known = {name: number for number, name in enumerate(levels)}
     names = [_name(value) for value in column.tolist()]
@@ -134,7 +134,7 @@ def _codes(table: Table, outcome: str, levels: tuple[str, ...]) -> Array:
             f"{table.listing(unknown, names)}."
         )
     unseen = set(levels) - set(names)
-    if unseen:
+    if unseen and all_seen:
         raise DataError(
             f"No row of {column.name!r} is {sorted(unseen)[0]!r}, so nothing can be said of it. "
             "Leave this level out of the family."

@@ -19,6 +19,7 @@ from tvdbayes.divergences import (
 from tvdbayes.families import AbstractFamily
 from tvdbayes.frontends._checks import check_table
 from tvdbayes.frontends._columns import offsets, require_name, trials_of
+from tvdbayes.frontends._data import FitData
 from tvdbayes.frontends._encoded import encode_all, read_further, without_dependent
 from tvdbayes.frontends._fit import Fit
 from tvdbayes.frontends._guard import Reading, read_formula
@@ -56,6 +57,7 @@ def fit(
     ridge: float | Literal["auto"] = "auto",
     bins: Sequence[float] | Literal["auto", "none"] = "auto",
     predictors: dict[str, str] | None = None,
+    refine: Literal["reweight"] | None = None,
     missing: Missing = "error",
     collinear: Literal["error", "drop"] = "error",
     n_jobs: int = 1,
@@ -99,6 +101,10 @@ def fit(
     predictors : dict, optional
         Covariates of further predictors by name, as in ``{"inflation": "~ child"}``; dispersion,
         inflation and the like are constant otherwise.
+    refine : "reweight", optional
+        End every draw with one-step reweighting: rows that the closest model cannot explain lose
+        their weight, and maximum likelihood fits the rest. Tighter intervals, as efficient as
+        maximum likelihood on clean data; see benchmarks/results/refine.md for where it loses.
     missing : str
         What to do with rows that have a gap in a column in use: "error", or "drop" with a warning.
     collinear : str
@@ -166,9 +172,11 @@ def fit(
     )
     check_table(made.cells, law, encoded.linear, ridge)
 
+    kept = FitData.of(table, made.cell_of_row, reading.outcome, trials=trials, **options)
+
     def fit_of(posterior: Posterior) -> Fit:
         rows = table.of_input(made.cell_of_row)
-        return Fit(posterior, formula, encoded.spec, rows, encoded.more, left_out)
+        return Fit(posterior, formula, encoded.spec, rows, encoded.more, left_out, kept)
 
     try:
         with progress_bar(progress, f"{n_draws} draws") as report:
@@ -182,6 +190,7 @@ def fit(
                 prior=prior,
                 ridge=ridge,
                 bins=bins,
+                refine=refine,
                 n_jobs=n_jobs,
                 resume=None if resume is None else _posterior_of(resume),
                 progress=report,

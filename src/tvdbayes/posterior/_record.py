@@ -11,7 +11,7 @@ from tvdbayes.cells import Cells
 from tvdbayes.divergences import KLD, AbstractDivergence
 from tvdbayes.model import Model
 from tvdbayes.partitions import AbstractPartition, Bins, Distinct, GroupReport
-from tvdbayes.posterior.summary import Summary, summarise
+from tvdbayes.posterior.summary import IntervalKind, Summary, summarise
 from tvdbayes.weights import Prior
 
 __all__ = ["Posterior"]
@@ -103,9 +103,27 @@ class Posterior:
             refine=None,
         )
 
-    def summary(self, interval: float = 0.9) -> Summary:
-        """Coefficients with intervals, robust beside ordinary."""
-        return summarise(self.param_names, self.draws, self.kld_draws, interval)
+    def summary(
+        self,
+        interval: float = 0.9,
+        *,
+        kind: IntervalKind = "equal",
+        rope: tuple[float, float] | None = None,
+    ) -> Summary:
+        """Coefficients with intervals, robust beside ordinary, and their paired difference.
+
+        Parameters
+        ----------
+        interval : float
+            Probability inside the intervals.
+        kind : "equal" or "hdi"
+            Equal tails, or the shortest interval.
+        rope : (float, float), optional
+            Region of practical equivalence; the share of draws in it becomes a column.
+        """
+        return summarise(
+            self.param_names, self.draws, self.kld_draws, interval, kind=kind, rope=rope
+        )
 
     def _repr_html_(self) -> str:
         coefficients = self.summary()._repr_html_() if self.n_draws > 1 else ""

@@ -1,23 +1,37 @@
-"""What a fit says about new rows: expected outcomes, probabilities, and intervals of both.
+"""What a fit says about new rows: expected outcomes, probabilities, intervals, and new outcomes.
 
 Repeated rows are predicted once, and rows are taken a stretch at a time, so that a table of rows x
 draws is never larger than `_ELEMENTS`, however many rows are asked for.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tvdbayes._errors import DataError, SettingsError, listing
-from tvdbayes._typing import Array, ArrayLike, IntArray
+from tvdbayes._errors import DataError, MemoryBudgetError, SettingsError, listing
+from tvdbayes._typing import Array, ArrayLike, BoolArray, IntArray
 from tvdbayes.cells import Cells, compress
 from tvdbayes.execution import single_threaded
+from tvdbayes.families import AbstractFamily
 from tvdbayes.posterior._record import Posterior
 from tvdbayes.predictors import BoundLinear
 from tvdbayes.weights import Stream
 
-__all__ = ["NewRows", "mean_draws", "mean_interval", "outcome_interval", "outcome_mean", "pmf"]
+__all__ = [
+    "NewRows",
+    "likely_pmf",
+    "mean_draws",
+    "mean_interval",
+    "outcome_interval",
+    "outcome_mean",
+    "outcome_quantiles",
+    "pmf",
+    "possible_rows",
+    "sample_outcomes",
+    "stretches",
+    "tails",
+]
 
 _ELEMENTS = 1 << 20
 """Rows x draws at a time, times k (k + 1) for k predictors: a family's formula may hold second
@@ -29,6 +43,11 @@ _OUTCOMES = 4000
 
 _LARGEST = 1e15
 """Beyond this mean NumPy cannot sample counts, and neighbouring counts are hardly told apart."""
+
+_MOST_OUTCOMES = 1000
+"""Outcomes whose probabilities are listed without being asked for by name."""
+
+_MOST_BYTES = 2 << 30
 
 Formula = Callable[[Array, Array], Array]
 """From predictors (k, n, B) and trials (n, 1) to one entry, or several, for each row: (n, ...)."""
@@ -106,23 +125,49 @@ def outcome_mean(posterior: Posterior, rows: NewRows) -> Array:
 
 def mean_interval(posterior: Posterior, rows: NewRows, interval: float = 0.9) -> Array:
     """Equal-tailed interval of the expected outcome of each row, (n, 2)."""
-    tails, family = _tails(posterior, interval), posterior.model.family
+    ends, family = tails(posterior, interval), posterior.model.family
 
-    def ends(eta: Array, trials: Array) -> Array:
-        return np.quantile(family.mean(eta, trials), tails, axis=-1).T
+    def found(eta: Array, trials: Array) -> Array:
+        return np.quantile(family.mean(eta, trials), ends, axis=-1).T
 
-    return _by_stretches(posterior, rows, ends)
+    return _by_stretches(posterior, rows, found)
 
 
 def pmf(posterior: Posterior, rows: NewRows, y: ArrayLike) -> Array:
     """Probability of each of some outcomes y (K,) in each row, (n, K): the mean over the draws."""
     family = posterior.model.family
     outcomes = np.atleast_1d(np.asarray(y, float))
+    _require_memory(f"Probabilities of {outcomes.size:,} outcomes", outcomes.size, rows)
 
     def masses(eta: Array, trials: Array) -> Array:
-        return np.stack([family.pmf(one, eta, trials).mean(-1) for one in outcomes], axis=-1)
+        found = np.zeros((len(trials), outcomes.size))
+        for j, one in enumerate(outcomes):
+            can = possible_rows(family, one, trials)
+            if can.any():
+                found[can, j] = family.pmf(one, eta[:, can], trials[can]).mean(-1)
+        return found
 
     return _by_stretches(posterior, rows, masses)
+
+
+def likely_pmf(posterior: Posterior, rows: NewRows, share: float = 0.99) -> tuple[Array, Array]:
+    """Counts from 0 on, (K,), and their probabilities (n, K), which sum to at least this share."""
+    family, table = posterior.model.family, rows.table
+    each = NewRows(table, np.arange(table.n_x))
+    first, found = min(0.0, float(posterior.cells.y.min())), np.zeros((table.n_x, 0))
+    too_many = outcome_mean(posterior, each).max() > 2 * _MOST_OUTCOMES
+    while (found.sum(1) < share).any():
+        if too_many or found.shape[1] >= _MOST_OUTCOMES:
+            raise SettingsError(
+                f"More than {_MOST_OUTCOMES:,} counts would be needed to hold {share:.0%} of the "
+                "probability in every row. Name those you want: outcomes=[0, 1, 2]."
+            )
+        more = first + np.arange(found.shape[1], max(2 * found.shape[1], 16))
+        found = np.concatenate([found, pmf(posterior, each, more)], axis=1)
+    enough = int((found.cumsum(1) < share).sum(1).max()) + 1
+    y = np.arange(first, first + enough)
+    kept = np.array([possible_rows(family, one, table.trials[:, None]).any() for one in y])
+    return y[kept], found[:, :enough][:, kept][rows.number]
 
 
 def outcome_interval(
@@ -134,45 +179,94 @@ def outcome_interval(
     draws included. A row's interval depends on that row and the seed alone (the seed of the fit
     unless given), not on the rows around it.
     """
-    tails, family = _tails(posterior, interval), posterior.model.family
+    return outcome_quantiles(posterior, rows, tails(posterior, interval), seed=seed)
+
+
+def outcome_quantiles(
+    posterior: Posterior, rows: NewRows, shares: Array, *, seed: int | None = None
+) -> Array:
+    """Outcomes that these shares of new outcomes do not exceed, (n, shares), by sampling."""
+    family = posterior.model.family
     seed = posterior.seed if seed is None else seed
-    copies = -(-_OUTCOMES // posterior.n_draws)
+    copies = -(-_OUTCOMES // max(posterior.n_draws, 1))
 
     def ends(eta: Array, trials: Array) -> Array:
         _require_moderate(family.mean(eta, trials))
-        found = np.empty((eta.shape[1], 2))
+        found = np.empty((eta.shape[1], len(shares)))
         for i in range(len(found)):
             # The same random numbers for every row: only intervals are compared, never outcomes.
             rng = Stream.generator(seed, Stream.OUTCOMES)
             outcomes = family.sample(rng, np.tile(eta[:, i], copies), trials[i])
-            found[i] = np.quantile(outcomes, tails, method="inverted_cdf")
+            found[i] = np.quantile(outcomes, shares, method="inverted_cdf")
         return found
 
     return _by_stretches(posterior, rows, ends)
 
 
-def _by_stretches(posterior: Posterior, rows: NewRows, formula: Formula) -> Array:
-    """Apply a formula to all rows in the order they were asked for, a stretch at a time."""
-    bound = posterior.model.bind(rows.table, posterior.cells)
-    # Without draws the point estimate stands for them all.
-    draws = posterior.draws if posterior.n_draws else posterior.estimate[None]
+def sample_outcomes(
+    posterior: Posterior, rows: NewRows, n_draws: int | None = None, *, seed: int | None = None
+) -> Array:
+    """New outcomes of each row, (B, n): one under each draw, equal rows independently.
+
+    Another number of draws than the posterior's takes its first ones, or all of them in turn.
+    """
+    draws = _draws(posterior)
+    draws = draws if n_draws is None else draws[np.arange(n_draws) % len(draws)]
+    _require_memory(f"{len(draws):,} outcomes", len(draws), rows)
+    family = posterior.model.family
+    rng = Stream.generator(posterior.seed if seed is None else seed, Stream.OUTCOMES)
+    found = np.empty((len(draws), len(rows.number)))
+    with single_threaded():
+        for part, eta in stretches(posterior, rows.table, draws, rows.number):
+            trials = rows.table.trials[rows.number[part], None]
+            _require_moderate(family.mean(eta, trials))
+            found[:, part] = family.sample(rng, eta, trials).T
+    return found
+
+
+def stretches(
+    posterior: Posterior, table: Cells, draws: Array, number: IntArray | None = None
+) -> Iterator[tuple[slice, Array]]:
+    """Predictors (k, rows, B) of the x rows of a table under draws (B, d), a stretch at a time.
+
+    With ``number``, of the x rows with these numbers, in this order.
+    """
+    bound = posterior.model.bind(table, posterior.cells)
     theta = bound.from_user(draws.T)
     k = len(bound.designs)
     size = max(1, _ELEMENTS // (k * (k + 1) * len(draws)))
-    parts = [slice(start, start + size) for start in range(0, rows.table.n_x, size)]
+    for start in range(0, table.n_x if number is None else len(number), size):
+        part = slice(start, start + size)
+        yield part, _cut(bound, part if number is None else number[part]).eta(theta)
+
+
+def possible_rows(family: AbstractFamily, y: float, trials: Array) -> BoolArray:
+    """Which rows can have the outcome y at all, (n,), from trials (n, 1)."""
+    return np.broadcast_to(family.possible(np.asarray(y), trials), trials.shape)[:, 0]
+
+
+def _by_stretches(posterior: Posterior, rows: NewRows, formula: Formula) -> Array:
+    """Apply a formula to all rows in the order they were asked for, a stretch at a time."""
     with single_threaded():
         found = [
-            formula(_cut(bound, part).eta(theta), rows.table.trials[part, None]) for part in parts
+            formula(eta, rows.table.trials[part, None])
+            for part, eta in stretches(posterior, rows.table, _draws(posterior))
         ]
     return np.concatenate(found)[rows.number]
 
 
-def _cut(bound: BoundLinear, part: slice) -> BoundLinear:
+def _draws(posterior: Posterior) -> Array:
+    """The draws; without any, the point estimate stands for them all."""
+    return posterior.draws if posterior.n_draws else posterior.estimate[None]
+
+
+def _cut(bound: BoundLinear, part: slice | IntArray) -> BoundLinear:
     designs = tuple(z[part] for z in bound.designs)
     return replace(bound, designs=designs, offset=bound.offset[part])
 
 
-def _tails(posterior: Posterior, interval: float) -> Array:
+def tails(posterior: Posterior, interval: float) -> Array:
+    """The shares below an equal-tailed interval and up to its end, (2,)."""
     if not 0 < interval < 1:
         raise SettingsError(f"interval must lie between 0 and 1; got {interval}. Try 0.9.")
     if posterior.n_draws < 2:
@@ -187,4 +281,14 @@ def _require_moderate(mean: Array) -> None:
         raise DataError(
             f"Outcomes can be sampled up to a mean of {_LARGEST:g}; some draws expect "
             f"{mean.max():g}. Such rows lie far outside the data: predict rows nearer to them."
+        )
+
+
+def _require_memory(what: str, per_row: int, rows: NewRows) -> None:
+    need = 8 * per_row * len(rows.number)
+    if need > _MOST_BYTES:
+        raise MemoryBudgetError(
+            f"{what} for each of {len(rows.number):,} rows take {need / 2**30:.1f} GiB; at most "
+            f"{_MOST_BYTES / 2**30:.0f} GiB are made. Ask for fewer, or a part of the rows at a "
+            "time."
         )

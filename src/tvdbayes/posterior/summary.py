@@ -1,6 +1,7 @@
 """Draws in a table: mean, spread, interval and direction, robust beside ordinary."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -8,12 +9,22 @@ from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
 from tvdbayes.posterior._html import html_table
 
-__all__ = ["Summary", "summarise"]
+__all__ = ["IntervalKind", "Summary", "intervals", "summarise"]
+
+IntervalKind = Literal["equal", "hdi"]
+"""Equal tails, or the shortest interval (highest density)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """A table with one line for each parameter; prints itself, and `to_dict` gives the columns."""
+    """A table with one line for each parameter; prints itself, and `to_dict` gives the columns.
+
+    ``mean``, ``sd``, ``low`` and ``high`` are those of the robust draws; ``direction`` is the share
+    of draws on the mean's side of 0, ``rope`` that inside a region of practical equivalence, where
+    one was given, and ``mc_error`` the Monte-Carlo error of the mean. ``kld_...`` is the ordinary
+    fit on the same random weights, ``diff...`` robust minus ordinary in pairs: an interval without
+    0 says that the model does not fit the data, or that some rows drive the ordinary answer.
+    """
 
     names: tuple[str, ...]
     columns: dict[str, Array]
@@ -44,29 +55,35 @@ class Summary:
 
 
 def summarise(
-    names: tuple[str, ...], draws: Array, kld_draws: Array, interval: float = 0.9
+    names: tuple[str, ...],
+    draws: Array,
+    kld_draws: Array,
+    interval: float = 0.9,
+    *,
+    kind: IntervalKind = "equal",
+    rope: tuple[float, float] | None = None,
 ) -> Summary:
-    """Summarise draws (B, d): equal-tailed intervals, direction, and the paired difference."""
-    if not 0 < interval < 1:
-        raise SettingsError(f"interval must lie between 0 and 1; got {interval}. Try 0.9.")
-    if draws.shape[0] < 2:
-        raise SettingsError(
-            f"Intervals need at least 2 draws; got {draws.shape[0]}. Fit with n_draws=1000."
-        )
-    tails = np.array([(1 - interval) / 2, (1 + interval) / 2])
-    low, high = np.quantile(draws, tails, axis=0)
-    kld_low, kld_high = np.quantile(kld_draws, tails, axis=0)
+    """Summarise draws (B, d): intervals, direction, and the paired difference."""
     difference = draws - kld_draws
-    gap_low, gap_high = np.quantile(difference, tails, axis=0)
+    (low, high), (kld_low, kld_high), (gap_low, gap_high) = (
+        intervals(values, interval, kind) for values in (draws, kld_draws, difference)
+    )
+    mean, sd = draws.mean(0), draws.std(0, ddof=1)
     positive = (draws > 0).mean(0)
+    columns = {
+        "mean": mean,
+        "sd": sd,
+        "low": low,
+        "high": high,
+        "direction": np.maximum(positive, 1 - positive),
+    }
+    if rope is not None:
+        columns["rope"] = _inside(draws, rope)
     return Summary(
         names,
         {
-            "mean": draws.mean(0),
-            "sd": draws.std(0, ddof=1),
-            "low": low,
-            "high": high,
-            "direction": np.maximum(positive, 1 - positive),
+            **columns,
+            "mc_error": sd / np.sqrt(len(draws)),
             "kld_mean": kld_draws.mean(0),
             "kld_low": kld_low,
             "kld_high": kld_high,
@@ -75,3 +92,33 @@ def summarise(
             "diff_high": gap_high,
         },
     )
+
+
+def intervals(draws: Array, interval: float = 0.9, kind: IntervalKind = "equal") -> Array:
+    """Ends (2, d) of the interval of each column of draws (B, d)."""
+    if not 0 < interval < 1:
+        raise SettingsError(f"interval must lie between 0 and 1; got {interval}. Try 0.9.")
+    if kind not in ("equal", "hdi"):
+        raise SettingsError(f'kind must be "equal" (tails) or "hdi" (shortest); got {kind!r}.')
+    n = len(draws)
+    if n < 2:
+        raise SettingsError(f"Intervals need at least 2 draws; got {n}. Fit with n_draws=1000.")
+    if kind == "equal":
+        ends: Array = np.quantile(draws, [(1 - interval) / 2, (1 + interval) / 2], axis=0)
+        return ends
+    ordered = np.sort(draws, axis=0)
+    inside = min(int(np.ceil(interval * n)), n - 1)
+    first = (ordered[inside:] - ordered[: n - inside]).argmin(0)
+    columns = np.arange(draws.shape[1])
+    return np.stack([ordered[first, columns], ordered[first + inside, columns]])
+
+
+def _inside(draws: Array, rope: tuple[float, float]) -> Array:
+    """Share of draws in a region of practical equivalence."""
+    ends = np.asarray(rope, float)
+    if ends.shape != (2,) or not ends[0] < ends[1]:
+        raise SettingsError(
+            f"rope must be two numbers, the smaller first, such as (-0.1, 0.1); got {rope!r}."
+        )
+    share: Array = ((draws >= ends[0]) & (draws <= ends[1])).mean(0)
+    return share

@@ -22,7 +22,15 @@ from tvdbayes.posterior import Posterior
 from tvdbayes.posterior.scores import Scores, score
 from tvdbayes.weights import Stream, reweight
 
-__all__ = ["HeldOut", "cross_validate", "fold_counts", "leave_one_out", "without"]
+__all__ = [
+    "HeldOut",
+    "cross_validate",
+    "fold_counts",
+    "leave_one_out",
+    "part_of",
+    "whole_counts",
+    "without",
+]
 
 Progress = Callable[[int, int], None]
 
@@ -73,7 +81,7 @@ def leave_one_out(
     n_draws : int
         Draws of each refit.
     """
-    counts = _whole_counts(posterior.cells)
+    counts = whole_counts(posterior.cells)
     removed = np.eye(len(counts), dtype=np.intp)
     return _held_out(posterior, removed, counts, n_draws, progress)
 
@@ -96,7 +104,7 @@ def cross_validate(
     n_draws : int
         Draws of each refit.
     """
-    counts = _whole_counts(posterior.cells)
+    counts = whole_counts(posterior.cells)
     if isinstance(folds, Integral):
         folds = fold_counts(counts, int(folds), posterior.seed)
     elif np.shape(folds)[1:] != counts.shape or not (np.sum(folds, axis=0) == counts).all():
@@ -155,7 +163,7 @@ def _held_out(
     if not (isinstance(n_draws, Integral) and n_draws >= 1):
         raise SettingsError(f"n_draws must be a whole number of at least 1; got {n_draws!r}.")
     cells = posterior.cells
-    fits: list[list[tuple[Cells, Scores, Array]]] = [[], []]
+    fits: list[list[tuple[Scores, Array]]] = [[], []]
     by_fold = {name: np.full(removed.shape, np.nan) for name in _PROPER}
     undefined = np.zeros(cells.n_cells, bool)
     with single_threaded():
@@ -166,13 +174,13 @@ def _held_out(
                 undefined[held] = True
             else:
                 draws = without(plan, posterior, line, int(n_draws))
-                table = _part(cells, held, line[held].astype(float))
+                table = part_of(cells, held, line[held].astype(float))
                 stands_for = line[held] if counts is None else counts[held]
                 for kind, own in zip(fits, draws, strict=True):
                     found = score(replace(posterior, draws=own), table)
-                    kind.append((table, found, stands_for.astype(float)))
+                    kind.append((found, stands_for.astype(float)))
                 for name in _PROPER:
-                    by_fold[name][number, held] = fits[0][-1][1].by_cell[name]
+                    by_fold[name][number, held] = fits[0][-1][0].by_cell[name]
             if progress is not None:
                 progress(number + 1, len(removed))
     if undefined.all():
@@ -180,11 +188,25 @@ def _held_out(
             "No row can be left out: without it a column of x would be 0 in every row. Use fewer "
             "covariates or merge rare levels."
         )
-    robust, ordinary = (Scores.join([(s, weight) for _, s, weight in kind]) for kind in fits)
+    robust, ordinary = map(_joined, fits)
     return HeldOut(robust, ordinary, undefined, by_fold)
 
 
-def _whole_counts(cells: Cells) -> IntArray:
+def _joined(parts: list[tuple[Scores, Array]]) -> Scores:
+    """Scores of several tables together; the rows that each cell stands for are given."""
+    counts = np.concatenate([weight for _, weight in parts])
+    n = float(counts.sum())
+
+    def mean(name: str) -> float:
+        return float(sum(getattr(part, name) * weight.sum() for part, weight in parts) / n)
+
+    means = ("log", "brier", "rps", "predictive_likelihood", "accuracy")
+    by_cell = {name: np.concatenate([part.by_cell[name] for part, _ in parts]) for name in _PROPER}
+    return Scores(**{name: mean(name) for name in means}, n=n, counts=counts, by_cell=by_cell)
+
+
+def whole_counts(cells: Cells) -> IntArray:
+    """The counts of a table as whole numbers, which they must be."""
     if (cells.counts % 1 != 0).any():
         odd = cells.counts[cells.counts % 1 != 0][0]
         raise SettingsError(
@@ -204,10 +226,10 @@ def _reduced(cells: Cells, left: Array, p: Array) -> tuple[Cells, Array]:
     kept = np.flatnonzero(left > 0)
     if kept.size == cells.n_cells:
         return cells, p
-    return _part(cells, kept, left[kept]), np.ascontiguousarray(p[kept])
+    return part_of(cells, kept, left[kept]), np.ascontiguousarray(p[kept])
 
 
-def _part(cells: Cells, index: IntArray, counts: Array) -> Cells:
+def part_of(cells: Cells, index: IntArray, counts: Array) -> Cells:
     """Some cells of a table, with other counts."""
     used, x_index = np.unique(cells.x_index[index], return_inverse=True)
     return Cells(

@@ -119,8 +119,8 @@ def _simulate(
     outcomes, code = np.unique(np.concatenate(y_of), return_inverse=True)
     key, cell = np.unique(np.concatenate(x_of) * len(outcomes) + code.ravel(), return_inverse=True)
     flat = np.concatenate(number_of) + len(numbers) * cell.ravel()
-    counts = np.bincount(flat, np.concatenate(mass_of), len(key) * len(numbers))
-    counts = counts.reshape(len(key), len(numbers)).astype(float)
+    total = np.bincount(flat, np.concatenate(mass_of), len(key) * len(numbers))
+    counts: Array = total.reshape(len(key), len(numbers)).astype(float)
     family.check_outcomes(outcomes, np.full(len(outcomes), cells.trials.max()), unit="outcome")
     table = replace(
         cells,

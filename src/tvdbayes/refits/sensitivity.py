@@ -212,6 +212,7 @@ def drop_worst(
 def _trimmed(p: Array, order: IntArray, shares: Array) -> Array:
     """Tables (m, S) without the given shares of mass, taken from the cells in this order."""
     before = np.cumsum(p[order]) - p[order]
-    kept = np.empty((len(p), len(shares)))
+    kept: Array = np.empty((len(p), len(shares)))
     kept[order] = p[order, None] - np.clip(shares - before[:, None], 0.0, p[order, None])
-    return kept / kept.sum(0)
+    kept /= kept.sum(0)
+    return kept

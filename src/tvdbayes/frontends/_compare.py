@@ -1,0 +1,104 @@
+"""Scores on new data, and fits side by side."""
+
+from collections.abc import Mapping, Sequence
+
+from tvdbayes._errors import DataError, SettingsError
+from tvdbayes.cells import Cells
+from tvdbayes.frontends._columns import numbers
+from tvdbayes.frontends._encoded import columns_of
+from tvdbayes.frontends._fit import Fit
+from tvdbayes.frontends._laws import codes
+from tvdbayes.frontends._predictions import data_of, further_columns, new_rows, posterior_of
+from tvdbayes.frontends._progress import progress_bar
+from tvdbayes.frontends._tables import Data, open_data
+from tvdbayes.posterior.scores import Scores, score
+from tvdbayes.refits import Comparison, compare_posteriors
+
+__all__ = ["compare", "score_of"]
+
+
+def score_of(fit: Fit, new: Data | None, ordinary: bool) -> Scores:
+    """See `Fit.score`."""
+    posterior = posterior_of(fit, ordinary)
+    if new is None:
+        return score(posterior)
+    source, outcome = open_data(new), data_of(fit).outcome
+    used = [outcome, *columns_of(fit.encodings), *further_columns(fit, source.columns)]
+    table = source.table(used, None, "error")
+    family = posterior.model.family
+    y = (
+        codes(table, outcome, family.levels, all_seen=False)
+        if family.levels
+        else numbers(table, outcome)
+    )
+    rows = new_rows(fit, table)
+    at = rows.number
+    cells = Cells.from_rows(
+        rows.table.x[at],
+        y[table.index],
+        offset=rows.table.offset[at],
+        trials=rows.table.trials[at],
+        names=rows.table.names,
+    )
+    return score(posterior, cells)
+
+
+def compare(
+    fits: Mapping[str, Fit] | Sequence[Fit], *, n_folds: int = 10, n_draws: int = 200
+) -> Comparison:
+    """Compare fits of the same rows: other families, divergences or formulas.
+
+    Every fit is scored on rows that it has not seen (the same folds for all), beside the share of
+    the data that it cannot explain. Fits with the same covariates and seed are compared on the same
+    random weights.
+
+    Parameters
+    ----------
+    fits : dict of Fit, or list of Fit
+        By name; in a list they are named by family, divergence and formula.
+    n_folds, n_draws : int
+        Folds of the cross-validation, and draws of each refit.
+
+    Returns
+    -------
+    Comparison
+        Held-out rows may be wrong too: a fit that follows wrong rows scores well on them.
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> y = np.random.default_rng(0).negative_binomial(2, 0.4, 300)
+    >>> fits = {f: tb.fit("y ~ 1", {"y": y}, family=f, n_draws=40, divergence="kld")
+    ...         for f in ("poisson", "negativebinomial")}
+    >>> tb.compare(fits, n_folds=3, n_draws=20).names
+    ('negativebinomial', 'poisson')
+    """
+    named = dict(fits) if isinstance(fits, Mapping) else _named(fits)
+    for name, one in named.items():
+        if not isinstance(one, Fit):
+            raise SettingsError(f"compare takes fits; {name!r} is a {type(one).__name__}.")
+    if any(one.data is not None and one.data.weights for one in named.values()):
+        raise DataError(
+            "Fits with a weights column cannot be compared yet: which rows a weight stands for is "
+            "not kept. Repeat the rows instead."
+        )
+    with progress_bar(None, f"{len(named)} fits") as report:
+        return compare_posteriors(
+            {name: (one.posterior, one.cell_of_row) for name, one in named.items()},
+            n_folds=n_folds,
+            n_draws=n_draws,
+            progress=report,
+        )
+
+
+def _named(fits: Sequence[Fit]) -> dict[str, Fit]:
+    """Names that tell fits apart."""
+    found: dict[str, Fit] = {}
+    for one in fits:
+        posterior = one.posterior
+        name = f"{posterior.model.family.name}, {posterior.divergence.name}: {one.formula}"
+        name += ", reweighted" if posterior.refine else ""
+        while name in found:
+            name += "'"
+        found[name] = one
+    return found

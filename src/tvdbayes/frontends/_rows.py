@@ -1,0 +1,173 @@
+"""Misfit, rows and cells in terms of the user's columns."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tvdbayes._errors import DataError, SettingsError
+from tvdbayes._typing import Array, IntArray
+from tvdbayes.frontends._fit import Fit
+from tvdbayes.frontends._progress import progress_bar
+from tvdbayes.posterior.misfit import Misfit, misfit
+from tvdbayes.posterior.rows import cell_scores
+from tvdbayes.refits import Replicates, certify, replicate, share_of_data
+
+__all__ = ["N_REPLICATES", "By", "cells_of", "levels_of", "misfit_of", "replicates_of", "rows_of"]
+
+N_REPLICATES = 200
+
+_MOST_LEVELS = 100
+
+By = str | Sequence[object] | None
+"""The factor that shares are wanted for: a column of the fit, or a label for each row."""
+
+
+def replicates_of(fit: Fit, n_replicates: int, levels: Array | None = None) -> Replicates:
+    """Data of the model's own making, fitted again."""
+    if not 20 <= n_replicates <= 100_000:
+        raise SettingsError(
+            f"n_replicates must be from 20 to 100,000; got {n_replicates}. Try 200."
+        )
+    with progress_bar(None, f"{n_replicates} replicates") as report:
+        return replicate(fit.posterior, n_replicates, levels=levels, progress=report)
+
+
+def _chance(fit: Fit, n_replicates: int) -> Replicates:
+    return fit.chance if n_replicates == N_REPLICATES else replicates_of(fit, n_replicates)
+
+
+def misfit_of(
+    fit: Fit, interval: float, by: By, n_replicates: int, certificate: float | None
+) -> Misfit:
+    """The unexplained share, overall and by level."""
+    posterior = fit.posterior
+    if by is None:
+        found = misfit(_shares(fit), _chance(fit, n_replicates).distance, interval)
+    else:
+        names, of_cells, of_x = levels_of(fit, by)
+        shares = share_of_data(posterior, of_cells)
+        chance = replicates_of(fit, n_replicates, of_x)
+        found = replace(
+            misfit(shares[0], chance.distance, interval),
+            by={
+                name: misfit(share, floor, interval)
+                for name, share, floor in zip(names, shares[1:], chance.by_level, strict=True)
+            },
+        )
+    if certificate is None:
+        return found
+    return replace(found, certificate=certify(posterior, certificate))
+
+
+def _shares(fit: Fit) -> Array:
+    """Shares draw by draw; those of a TVD fit are its distances."""
+    posterior = fit.posterior
+    if posterior.divergence.name == "tvd" and posterior.prior is None:
+        return posterior.distance
+    (shares,) = share_of_data(posterior)
+    return np.asarray(shares, float)
+
+
+def rows_of(fit: Fit, false_alarm: float, n_replicates: int) -> pd.DataFrame:
+    """One line for each input row, in input order."""
+    by_cell = _scores(fit, false_alarm, n_replicates)
+    used = fit.cell_of_row >= 0
+    spread = by_cell.iloc[np.where(used, fit.cell_of_row, 0)].reset_index(drop=True)
+    spread[~used] = np.nan
+    spread["flag"] = spread["flag"].eq(1.0)
+    if fit.data is None:
+        return _noted(spread, fit)
+    raw = fit.data.frame().iloc[np.maximum(fit.data.row, 0)].reset_index(drop=True)
+    raw = raw.mask(~used) if not used.all() else raw
+    clash = {name: f"data: {name}" for name in raw.columns if name in spread.columns}
+    return _noted(pd.concat([raw.rename(columns=clash), spread], axis=1), fit)
+
+
+def cells_of(fit: Fit, false_alarm: float, n_replicates: int) -> pd.DataFrame:
+    """One line for each cell: a distinct row of covariates with an outcome."""
+    cells = fit.posterior.cells
+    levels = fit.posterior.model.family.levels
+    columns: dict[str, Any] = dict(zip(cells.names, cells.x[cells.x_index].T, strict=True))
+    outcome = np.array(levels, object)[cells.y.astype(int)] if levels else cells.y
+    known = pd.DataFrame({**columns, "outcome": outcome, "count": cells.counts})
+    scores = _scores(fit, false_alarm, n_replicates)
+    return _noted(pd.concat([known, scores], axis=1), fit)
+
+
+def _scores(fit: Fit, false_alarm: float, n_replicates: int) -> pd.DataFrame:
+    if not 0 < false_alarm < 1:
+        raise SettingsError(f"false_alarm must lie between 0 and 1; got {false_alarm}. Try 0.05.")
+    scores = cell_scores(fit.posterior)
+    threshold = _chance(fit, n_replicates).threshold(false_alarm)
+    names = ("score", "probability", "signed", "observed", "expected", "surprise")
+    columns = {name: getattr(scores, name) for name in names}
+    return pd.DataFrame({**columns, "flag": scores.stands_out(threshold)})
+
+
+def _noted(frame: pd.DataFrame, fit: Fit) -> pd.DataFrame:
+    """The table with a sentence on how to read it."""
+    frame.attrs["note"] = (
+        "Scores are means over the groups of nearby x that a row is in: they name a group and an "
+        "outcome, not a proven row."
+        if fit.posterior.partition.pools_rows
+        else "Scores are of an outcome at an x: all rows that share both have the same."
+    )
+    return frame
+
+
+def levels_of(fit: Fit, by: By) -> tuple[list[str], Array, Array]:
+    """Names of the levels, and the weight that each has in each cell (L, m) and x row (L, n_x)."""
+    data, cells = fit.data, fit.posterior.cells
+    if data is None:
+        raise DataError(
+            "This fit was read from a file of version 0.1.0, which kept no columns. Fit again to "
+            "ask by level."
+        )
+    if isinstance(by, str):
+        if by not in data.columns:
+            raise DataError(
+                f"{by!r} is no column of this fit; it has {', '.join(data.columns)}. For another "
+                "column pass its values, one for each row."
+            )
+        labels = data.columns[by].series().to_numpy(dtype=object)
+        cell, weight = data.cell, data.counts
+    else:
+        given = np.asarray(by, dtype=object)
+        if given.shape != fit.cell_of_row.shape:
+            raise DataError(
+                f"by= needs one label for each of the {len(fit.cell_of_row)} rows; got shape "
+                f"{given.shape}."
+            )
+        used = np.flatnonzero(data.row >= 0)
+        labels, cell = given[used], fit.cell_of_row[used]
+        # Rows of one distinct row share its weight.
+        weight = (data.counts / np.bincount(data.row[used]))[data.row[used]]
+    names, code = _coded(labels)
+    if len(names) > _MOST_LEVELS:
+        raise DataError(
+            f"by= has {len(names)} different values, and at most {_MOST_LEVELS} levels are shown. "
+            "Cut it into a few first, for example with pandas.cut."
+        )
+    m = cells.n_cells
+    total = np.bincount(code * m + cell, weight, len(names) * m).astype(float)
+    of_cells: Array = total.reshape(len(names), m)
+    of_x = np.zeros((len(names), cells.n_x))
+    np.add.at(of_x.T, cells.x_index, of_cells.T)
+    return names, of_cells, of_x / cells.x_counts
+
+
+def _coded(labels: Any) -> tuple[list[str], IntArray]:
+    codes, found = pd.factorize(pd.Series(labels), sort=False)
+    if (codes < 0).any():
+        raise DataError(f"by= has {int((codes < 0).sum())} gaps; every row needs a label.")
+    try:
+        order = np.argsort(found.to_numpy(), kind="stable")
+    except TypeError:
+        # Labels of several kinds have no order of their own: as they come.
+        order = np.arange(len(found))
+    rank = np.empty(len(found), np.intp)
+    rank[order] = np.arange(len(found))
+    return [str(found[i]) for i in order], rank[codes]
