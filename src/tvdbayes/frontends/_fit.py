@@ -263,7 +263,8 @@ class Fit:
 
     def rootogram(self, interval: float = 0.9, *, ordinary: bool = False) -> Rootogram:
         """How often each outcome was seen, and how often the model expects it."""
-        return rootogram(self._side(ordinary), interval)
+        robust = rootogram(self.posterior, interval)
+        return rootogram(self.posterior.twin, interval, like=robust) if ordinary else robust
 
     def calibration(
         self, n_bins: int = 10, *, level: str | None = None, ordinary: bool = False

@@ -75,9 +75,9 @@ def rows_of(fit: Fit, false_alarm: float, n_replicates: int) -> pd.DataFrame:
     """One line for each input row, in input order."""
     by_cell = _scores(fit, false_alarm, n_replicates)
     used = fit.cell_of_row >= 0
-    spread = by_cell.iloc[np.where(used, fit.cell_of_row, 0)].reset_index(drop=True)
-    spread[~used] = np.nan
-    spread["flag"] = spread["flag"].eq(1.0)
+    flag = by_cell.pop("flag").to_numpy()[fit.cell_of_row] & used
+    spread = by_cell.iloc[fit.cell_of_row].reset_index(drop=True).where(used[:, None])
+    spread["flag"] = flag
     if fit.data is None:
         return _noted(spread, fit)
     raw = fit.data.frame().iloc[np.maximum(fit.data.row, 0)].reset_index(drop=True)

@@ -24,7 +24,7 @@ from tvdbayes.posterior.prediction import stretches
 
 __all__ = ["Block", "Law", "Piece", "blocks", "law_of", "pieces", "support"]
 
-_WORK = 1 << 21
+_WORK = 1 << 19
 _FEWEST = 200
 """All draws are used up to this many x rows times draws, beyond it no more than it allows, but at
 least so many, evenly spaced. Their mean is what the law means then."""
@@ -35,8 +35,8 @@ _ELEMENTS, _COUNT_ELEMENTS, _MOST_ROWS = 1 << 18, 1 << 12, 64
 _SINGLE, _NODES = 24, 12
 """Outcomes that are taken one by one, and nodes of a longer stretch."""
 
-_MOST_SHORT = 250
-"""Pieces that look for a hump, as far as 4e6; beyond lie only predictions that ran away."""
+_MOST_SHORT, _MOST_PIECES = 250, 4000
+"""Pieces that look for a hump, as far as 4e6, and pieces in all; what lies beyond ran away."""
 
 _REST, _RESOLVED = 1e-10, 1e-9
 _LARGEST = 2**53
@@ -73,7 +73,7 @@ class Block:
     top: float
 
     def pmf(self, family: AbstractFamily, y: Array) -> Array:
-        """Probabilities of outcomes y (S,), or of nodes between them, (S, n, B)."""
+        """Probabilities of outcomes y (S,), or of nodes of long stretches, (S, n, B)."""
         (_, n, n_draws), size = self.eta.shape, len(y)
         trials, known = np.tile(self.trials, (size, 1)), np.empty(n)
         known[self.column] = self.y
@@ -81,7 +81,10 @@ class Block:
         can = family.possible(np.ceil(at), trials)
         # A formula need not make sense at an impossible outcome; a known one stands in for it.
         at = np.where(can, at, np.tile(known, size)[:, None])
-        pmf = family.slopes(at, np.tile(self.eta, (1, size, 1)), trials)[0]
+        eta = np.tile(self.eta, (1, size, 1))
+        # An error of 1e-14, as slopes may have, counts as often as there are outcomes.
+        whole = (y == np.round(y)).all()
+        pmf = family.slopes(at, eta, trials)[0] if whole else family.pmf(at, eta, trials)
         return np.where(can, pmf, 0.0).reshape(size, n, n_draws)
 
     def log_pmf(self, family: AbstractFamily) -> Array:
@@ -223,7 +226,7 @@ def pieces(family: AbstractFamily, block: Block, kept: Array) -> Iterator[Piece]
     stops = np.append(np.unique(kept), np.inf)
     seen = rest = np.zeros(len(block.rows))
     length, n_pieces = float(_SINGLE), 0
-    while low <= top and (seen < 1 - _REST).any():
+    while low <= top and n_pieces < _MOST_PIECES and (seen < 1 - _REST).any():
         stop = stops[np.searchsorted(stops, low - 1)]
         room = min(length, (edges[np.searchsorted(edges, low)] - low + 1) / 2, stop - 1 - low)
         if n_pieces < _MOST_SHORT and (2 * (1 - seen) > rest).any():

@@ -72,13 +72,19 @@ class Rootogram:
     high: Array
 
 
-def rootogram(posterior: Posterior, interval: float = 0.9, most: int | None = None) -> Rootogram:
+def rootogram(
+    posterior: Posterior,
+    interval: float = 0.9,
+    most: int | None = None,
+    *,
+    like: Rootogram | None = None,
+) -> Rootogram:
     """Count outcomes beside what the model expects at the covariates of the data.
 
-    The interval of a bar are quantiles of binomial counts out of all rows, mixed over the draws;
+    The ends of an interval are quantiles of binomial counts out of all rows, mixed over the draws;
     each row has a probability of its own, so the true spread is that or less. Wide counts are
     joined into at most `most` bars (60 unless given), and outcomes far from all that the model
-    expects are gathered in the last one.
+    expects are gathered in the first or the last one.
 
     Examples
     --------
@@ -92,11 +98,12 @@ def rootogram(posterior: Posterior, interval: float = 0.9, most: int | None = No
     """
     _require_interval(interval)
     family, cells = posterior.model.family, posterior.cells
-    starts = _bars(posterior, _MOST_BARS if most is None else most)
-    per_draw = np.zeros((len(starts), 1))
+    most = _MOST_BARS if most is None else most
+    starts = _bars(posterior, most) if like is None else like.outcomes
+    per_draw, x_counts = np.zeros((len(starts), 1)), cells.x_counts
     for block in blocks(posterior, cells):
         for piece in pieces(family, block, starts):
-            by_node = np.tensordot(cells.x_counts[block.rows], piece.pmf, (0, 1))
+            by_node = np.tensordot(x_counts[block.rows], piece.pmf, (0, 1))
             bar = np.searchsorted(starts, piece.y, side="right") - 1
             into = (bar == np.arange(len(starts))[:, None]) * piece.weights
             per_draw = per_draw + into @ by_node
@@ -130,9 +137,10 @@ def _bars(posterior: Posterior, most: int) -> Array:
     some = np.linspace(0, cells.n_x - 1, min(cells.n_x, _SOME_ROWS)).round().astype(np.intp)
     laws = [(b.rows, law_of(family, b, np.zeros(0))) for b in blocks(posterior, cells, some)]
     y = np.concatenate([law.y for _, law in laws])
-    mass = np.concatenate([law.weights * (law.mass @ cells.x_counts[rows]) for rows, law in laws])
-    order = np.argsort(y, kind="stable")
-    cdf = np.cumsum(mass[order]) / mass.sum()
+    counts, order = cells.x_counts, np.argsort(y, kind="stable")
+    mass = np.concatenate([law.weights * (law.mass @ counts[rows]) for rows, law in laws])[order]
+    # A tiny mass everywhere, in case that all laws ran away.
+    cdf = np.cumsum(mass + 1e-300) / (mass + 1e-300).sum()
     first, last = np.round(y[order][np.searchsorted(cdf, [0.001, 0.998])])
     reach = 2 * (last - first + 1)
     first = max(min(first, cells.y.min()), first - reach)

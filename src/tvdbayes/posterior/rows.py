@@ -46,8 +46,8 @@ class CellScores:
         Rows with the cell's outcome in its group (the mean over its groups), and how many the
         minimiser expects.
     surprise : (m,)
-        Minus log10 of the probability of so many rows or more under the minimiser; 0 where less
-        than half of the cell's mass is too much.
+        Minus log10 of the probability of so many rows or more under the minimiser, averaged over
+        the cell's groups; 0 where less than half of its mass is too much.
     pooled : bool
         Whether groups hold rows of different x.
     """
@@ -97,7 +97,8 @@ class Masses:
         units = self.layout.units
         scale = n_obs * units.n_partitions
         tail = poisson_tail(scale * self.data, scale * self.model)
-        surprise = units.of_cells(-np.log10(np.maximum(tail, 1e-300)))
+        # A mean of logarithms: one odd group does not outvote all others.
+        surprise = np.expm1(units.of_cells(np.log1p(-np.log10(np.maximum(tail, 1e-300)))))
         return np.where(self.score >= MOSTLY, surprise, 0.0)
 
 

@@ -79,7 +79,7 @@ def score(posterior: Posterior, cells: Cells | None = None) -> Scores:
     """Score the predictive law on the table of the fit, or on new rows.
 
     The predictive law of a row is the mean of the model's laws over the draws; without draws, the
-    law at the point estimate. Where x rows times draws exceed two million, it is the mean over
+    law at the point estimate. Where x rows times draws exceed half a million, it is the mean over
     evenly spaced draws, at least 200. Sums over counts are accurate to about 1e-8 of their size.
 
     On the table of the fit, all scores are a little too good, as the fit has seen the outcomes.

@@ -107,7 +107,7 @@ def intervals(draws: Array, interval: float = 0.9, kind: IntervalKind = "equal")
         ends: Array = np.quantile(draws, [(1 - interval) / 2, (1 + interval) / 2], axis=0)
         return ends
     ordered = np.sort(draws, axis=0)
-    inside = min(int(np.ceil(interval * n)), n - 1)
+    inside = max(int(np.ceil(interval * n)) - 1, 1)
     first = (ordered[inside:] - ordered[: n - inside]).argmin(0)
     columns = np.arange(draws.shape[1])
     return np.stack([ordered[first, columns], ordered[first + inside, columns]])

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.bootstrap import plan_of, solve_tables
+from tvdbayes.bootstrap import Plan, plan_of, solve_tables
 from tvdbayes.cells import Cells
 from tvdbayes.execution import single_threaded
+from tvdbayes.objective import Layout
 from tvdbayes.posterior import Posterior
 from tvdbayes.posterior.rows import layout_of, masses_of
 from tvdbayes.weights import Stream
@@ -70,19 +71,21 @@ def replicate(
     size = max(1, int(_ELEMENTS // max(min(cells.n_obs, _MANY * cells.n_x), 1)))
     found = []
     with single_threaded():
-        plan = plan_of(posterior)
+        # The model that made the data is known, and as good a start as any.
+        plan = replace(plan_of(posterior), n_starts=1)
         layout = layout_of(posterior)
         for first in range(0, n, size):
             numbers = range(first, min(first + size, n))
             table, counts = _simulate(posterior, layout.bound.eta, numbers)
-            here = layout.rebind(table)
+            here, own = _with_bins(layout, plan, float(table.y.max()))
+            here = here.rebind(table)
             weights = Stream.draws(seed, Stream.REPLICATE_WEIGHTS, first)
             mass = np.array(
                 [next(weights).standard_gamma(counts[:, j]) for j in range(len(numbers))]
             )
             random, even = mass.T / mass.sum(1), counts / counts.sum(0)
-            reweighted = solve_tables(plan, random, table)
-            plain = solve_tables(plan, even, table)
+            reweighted = solve_tables(own, random, table)
+            plain = solve_tables(own, even, table)
             theta = [here.bound.from_user(s.robust.theta) for s in (reweighted, plain)]
             excess = random * masses_of(here, theta[0] - plan.shift[:, None], random).score
             masses = masses_of(here, theta[1] - plan.shift[:, None], even)
@@ -99,6 +102,15 @@ def replicate(
             if progress is not None:
                 progress(numbers[-1] + 1, n)
     return Replicates(*(np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True)))
+
+
+def _with_bins(layout: Layout, plan: Plan, last: float) -> tuple[Layout, Plan]:
+    """Layout and plan with bins that hold all outcomes up to the last."""
+    if layout.bins is None:
+        return layout, plan
+    bins = layout.bins.reaching(last)
+    robust = replace(plan.robust, layout=replace(plan.robust.layout, bins=bins))
+    return replace(layout, bins=bins), replace(plan, robust=robust)
 
 
 def _simulate(

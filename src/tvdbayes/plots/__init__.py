@@ -1,0 +1,27 @@
+"""Pictures, one function for each.
+
+They take records and arrays, draw on the axes `ax` if these are given, and return the axes;
+without, on a new figure, ``ax.figure``, of which no window opens: ``ax.figure.savefig("it.pdf")``.
+"""
+
+from tvdbayes.plots.bands import plot_bands
+from tvdbayes.plots.calibration import plot_calibration, plot_groups
+from tvdbayes.plots.coefficients import plot_coefficients
+from tvdbayes.plots.misfit import plot_misfit
+from tvdbayes.plots.residuals import plot_pit, plot_residuals
+from tvdbayes.plots.rootogram import plot_rootogram
+from tvdbayes.plots.rows import plot_rows
+from tvdbayes.plots.sensitivity import plot_sensitivity
+
+__all__ = [
+    "plot_bands",
+    "plot_calibration",
+    "plot_coefficients",
+    "plot_groups",
+    "plot_misfit",
+    "plot_pit",
+    "plot_residuals",
+    "plot_rootogram",
+    "plot_rows",
+    "plot_sensitivity",
+]

@@ -1,0 +1,147 @@
+"""Which rows the model cannot explain."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
+
+from tvdbayes._errors import DataError
+from tvdbayes._typing import Array, ArrayLike, IntArray
+from tvdbayes.plots._style import (
+    CHANCE,
+    FLAGGED,
+    INK,
+    PLAIN,
+    SMALL,
+    axes_for,
+    label_axes,
+    legend_above,
+    numbers,
+)
+
+__all__ = ["plot_rows"]
+
+_LABELS = 10
+_TRIED = 100
+"""Flagged rows that are named at most, and that are tried for it."""
+_LONGEST = 20
+"""Characters of a label that are shown."""
+_SIDES = ((0, 1), (1, 0), (-1, 0), (0, -1))
+_GAP = 5.0
+"""Where a name may stand, and how far off its point."""
+_MANY = 5000
+"""Points from which they are stored as an image in files of vectors."""
+
+
+def plot_rows(
+    number: ArrayLike,
+    score: ArrayLike,
+    flag: ArrayLike,
+    *,
+    probability: ArrayLike | None = None,
+    ax: Axes | None = None,
+    labels: Sequence[str] | None = None,
+) -> Axes:
+    """Draw the score of each row over its number; flagged rows stand out and the worst are named.
+
+    Parameters
+    ----------
+    number : (n,)
+        Row numbers.
+    score : (n,)
+        Share of each row's mass that the model cannot explain, in [0, 1].
+    flag : (n,)
+        Whether a row stands out by more than chance.
+    probability : (n,), optional
+        Share of draws in which most of the row is unexplained: larger markers have more.
+    ax : matplotlib.axes.Axes, optional
+    labels : sequence of str, length n, optional
+        What rows are called; their numbers unless given. At most ten are shown, as there is room.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> from tvdbayes.plots import plot_rows
+    >>> ax = plot_rows([0, 1, 2], [0.1, 0.0, 1.0], [False, False, True])
+    >>> [text.get_text() for text in ax.texts]
+    ['2']
+    """
+    at = numbers("number", number)
+    n = len(at)
+    height = numbers("score", score, n)
+    flagged = numbers("flag", flag, n) > 0
+    sure = np.full(n, 0.3) if probability is None else numbers("probability", probability, n)
+    if labels is not None and len(labels) != n:
+        raise DataError(f"labels must name each of the {n} rows; got {len(labels)}.")
+
+    ax = axes_for(ax)
+    for which, colour, marker, label in (
+        (~flagged, CHANCE, "o", "others"),
+        (flagged, FLAGGED, "D", "flagged"),
+    ):
+        ax.scatter(
+            at[which],
+            height[which],
+            4 + 28 * np.clip(sure[which], 0, 1) if which.any() else 12,
+            color=colour,
+            marker=marker,
+            linewidths=0,
+            rasterized=int(which.sum()) > _MANY,
+            label=f"{label} ({which.sum()} rows)",
+        )
+    ax.set_ylim(-0.05, 1.15)
+    ax.set_yticks([0, 0.25, 0.5, 0.75, 1])
+    ax.margins(x=0.04)
+    legend_above(ax)
+    label_axes(ax, "row", "unexplained share of the row")
+    # Of equal rows any are named, so that names are not crowded at one end.
+    any_order = np.random.default_rng(0).random(int(flagged.sum()))
+    worst = np.flatnonzero(flagged)[np.lexsort((any_order, -sure[flagged], -height[flagged]))]
+    called = (f"{at[i]:.15g}" if labels is None else labels[i] for i in worst[:_TRIED])
+    _name(ax, at, height, worst, [_short(name) for name in called])
+    return ax
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
+
+
+def _name(ax: Axes, at: Array, height: Array, flagged: IntArray, called: Sequence[str]) -> None:
+    """Name some of the flagged rows, of which `called` are the first, beside their points.
+
+    A name must lie inside the axes and hide neither another name nor a flagged point.
+    """
+    points = 72 / ax.figure.dpi
+    room = np.array([ax.bbox.width, ax.bbox.height]) * points
+    low, high = np.transpose([ax.get_xlim(), ax.get_ylim()])
+    places = (np.stack([at, height], axis=-1)[flagged] - low) / (high - low) * room
+    taken: list[tuple[Array, Array]] = []
+    for row, place, name in zip(flagged, places, called, strict=False):
+        size = np.array([0.64 * len(name) + 1, 1.2]) * SMALL
+        for side in _SIDES:
+            centre = place + side * (size / 2 + _GAP)
+            ends = centre - size / 2, centre + size / 2
+            outside = (ends[0] < 0).any() or (ends[1] > room).any()
+            hides = ((places > ends[0]) & (places < ends[1])).all(1).any()
+            meets = any((ends[0] < b).all() and (ends[1] > a).all() for a, b in taken)
+            if not (outside or hides or meets):
+                taken.append(ends)
+                ax.annotate(
+                    name,
+                    (at[row], height[row]),
+                    centre - place,
+                    textcoords="offset points",
+                    ha="center",
+                    va="center",
+                    fontsize=SMALL,
+                    color=INK,
+                    path_effects=[withStroke(linewidth=2, foreground="white")],
+                    **PLAIN,
+                )
+                break
+        if len(taken) == _LABELS:
+            return
