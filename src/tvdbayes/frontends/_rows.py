@@ -76,12 +76,14 @@ def rows_of(fit: Fit, false_alarm: float, n_replicates: int) -> pd.DataFrame:
     by_cell = _scores(fit, false_alarm, n_replicates)
     used = fit.cell_of_row >= 0
     flag = by_cell.pop("flag").to_numpy()[fit.cell_of_row] & used
-    spread = by_cell.iloc[fit.cell_of_row].reset_index(drop=True).where(used[:, None])
+    spread = by_cell.iloc[fit.cell_of_row].reset_index(drop=True)
+    spread.loc[~used] = np.nan
     spread["flag"] = flag
     if fit.data is None:
         return _noted(spread, fit)
     raw = fit.data.frame().iloc[np.maximum(fit.data.row, 0)].reset_index(drop=True)
-    raw = raw.mask(~used) if not used.all() else raw
+    if not used.all():
+        raw = raw.where(np.broadcast_to(used[:, None], raw.shape))
     clash = {name: f"data: {name}" for name in raw.columns if name in spread.columns}
     return _noted(pd.concat([raw.rename(columns=clash), spread], axis=1), fit)
 
