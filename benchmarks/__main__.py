@@ -16,6 +16,7 @@ ALL = {
     "families": families.run,
     "bins": families.bins,
     "refine": refine.run,
+    "refine_more": refine.more,
     "misfit": misfit.run,
     "cost": cost.run,
     "million": cost.million,
