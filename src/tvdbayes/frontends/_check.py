@@ -62,7 +62,7 @@ def check(fit: Fit, *, misfit: bool = True) -> Check:
         *_draws(fit),
         *_difference(fit),
     ]
-    if misfit and fit.posterior.n_draws > 1:
+    if misfit and fit.posterior.n_draws > 1 and fit.posterior.prior is None:
         found.append(_misfit(fit))
     return Check(tuple(found))
 

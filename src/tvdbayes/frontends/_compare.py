@@ -73,10 +73,12 @@ def compare(
     >>> tb.compare(fits, n_folds=3, n_draws=20).names
     ('negativebinomial', 'poisson')
     """
-    named = dict(fits) if isinstance(fits, Mapping) else _named(fits)
-    for name, one in named.items():
+    if isinstance(fits, Fit):
+        raise SettingsError("compare takes a dict or a list of fits; got one fit.")
+    for one in fits.values() if isinstance(fits, Mapping) else fits:
         if not isinstance(one, Fit):
-            raise SettingsError(f"compare takes fits; {name!r} is a {type(one).__name__}.")
+            raise SettingsError(f"compare takes fits; got a {type(one).__name__}.")
+    named = dict(fits) if isinstance(fits, Mapping) else _named(fits)
     if any(one.data is not None and one.data.weights for one in named.values()):
         raise DataError(
             "Fits with a weights column cannot be compared yet: which rows a weight stands for is "

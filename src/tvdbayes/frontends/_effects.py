@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from tvdbayes.posterior.effects import (
 )
 
 __all__ = ["contrast", "effects", "predictions"]
+
+_MOST_SETTINGS = 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +124,11 @@ def contrast(
     ask.column(variable)
     _require_free(variable, at)
     first, second = (ask.average({**at, variable: value}) for value in (a, b))
+    if ratio and (second == 0).any():
+        raise DataError(
+            f"There is no ratio: with {variable} set to {_word(b)} the average is 0 in some draws. "
+            "Leave ratio= out for the difference."
+        )
     sign, word = ("/", "Ratio of averages") if ratio else ("-", "Average difference")
     return ask.effect(
         [f"{variable}: {_word(a)} {sign} {_word(b)}"],
@@ -135,6 +143,12 @@ def predictions(
     """See `Fit.predictions`."""
     ask = _question(fit, outcome, ordinary)
     lists = {name: _list(values) for name, values in _mapping(at).items()}
+    n_settings = prod(len(values) for values in lists.values())
+    if n_settings > _MOST_SETTINGS:
+        raise SettingsError(
+            f"at= asks for {n_settings:,} combinations; at most {_MOST_SETTINGS:,} are averaged. "
+            "Give fewer values."
+        )
     settings = [dict(zip(lists, one, strict=True)) for one in product(*lists.values())]
     return ask.effect(
         [_setting(one) or "as in the data" for one in settings],

@@ -253,7 +253,7 @@ class Fit:
 
         `names` are coefficients; all but intercepts unless given.
         """
-        noise = float(np.quantile(self.chance.even, 0.95))
+        noise = float(np.quantile(self.chance.unfitted, 0.95, method="higher"))
         with progress_bar(None, "sensitivity") as report:
             return sensitivity(self.posterior, noise, names, progress=report)
 

@@ -107,7 +107,9 @@ class Plots:
                 seen = np.linspace(seen[0], seen[-1], _VALUES)
             values = list(seen) if numeric else list(column.choices)
         at = predictions(self.fit, {variable: values}, outcome=None, ordinary=False)
-        sides = [(draws.mean(0), *intervals(draws, interval)) for draws in (at.draws, at.kld_draws)]
+        both = at.draws, at.kld_draws
+        ends = [intervals(draws, interval) for draws in both]
+        sides = [(draws.mean(0), *own) for draws, own in zip(both, ends, strict=True)]
         return plot_bands(
             values,
             sides[0],
@@ -125,8 +127,11 @@ class Plots:
             return None
         rows = self.fit.rows()
         rows = rows[rows["score"].notna()]
-        outcome = rows[self._outcome] if self._outcome in rows else rows[f"data: {self._outcome}"]
-        x = rows[variable] if variable in rows else rows[f"data: {variable}"]
+        # Columns of the data that are called like a score are renamed there.
+        x, outcome = (
+            rows[f"data: {name}" if f"data: {name}" in rows else name]
+            for name in (variable, self._outcome)
+        )
         return x.to_numpy(), outcome.to_numpy(float), rows["flag"].to_numpy(bool)
 
     def sensitivity(self, names: Sequence[str] | None = None) -> Any:

@@ -63,9 +63,10 @@ def misfit_of(
 
 
 def _shares(fit: Fit) -> Array:
-    """Shares draw by draw; those of a TVD fit are its distances."""
+    """Shares draw by draw; those of a TVD fit are its distances, unless refined."""
     posterior = fit.posterior
-    if posterior.divergence.name == "tvd" and posterior.prior is None:
+    plain = posterior.prior is None and posterior.refine is None
+    if posterior.divergence.name == "tvd" and plain:
         return posterior.distance
     (shares,) = share_of_data(posterior)
     return np.asarray(shares, float)
@@ -92,10 +93,12 @@ def cells_of(fit: Fit, false_alarm: float, n_replicates: int) -> pd.DataFrame:
     """One line for each cell: a distinct row of covariates with an outcome."""
     cells = fit.posterior.cells
     levels = fit.posterior.model.family.levels
-    columns: dict[str, Any] = dict(zip(cells.names, cells.x[cells.x_index].T, strict=True))
+    scores = _scores(fit, false_alarm, n_replicates)
+    taken = {"outcome", "count", *scores.columns}
+    names = (f"data: {name}" if name in taken else name for name in cells.names)
+    columns: dict[str, Any] = dict(zip(names, cells.x[cells.x_index].T, strict=True))
     outcome = np.array(levels, object)[cells.y.astype(int)] if levels else cells.y
     known = pd.DataFrame({**columns, "outcome": outcome, "count": cells.counts})
-    scores = _scores(fit, false_alarm, n_replicates)
     return _noted(pd.concat([known, scores], axis=1), fit)
 
 
@@ -134,6 +137,11 @@ def levels_of(fit: Fit, by: By) -> tuple[list[str], Array, Array]:
                 f"{by!r} is no column of this fit; it has {', '.join(data.columns)}. For another "
                 "column pass its values, one for each row."
             )
+        if by == data.outcome:
+            raise DataError(
+                f"{by!r} is the outcome, and levels that are chosen by it look odd by chance "
+                "alone. Ask by a covariate; rows() says which outcomes stand out."
+            )
         labels = data.columns[by].series().to_numpy(dtype=object)
         cell, weight = data.cell, data.counts
     else:
@@ -162,7 +170,10 @@ def levels_of(fit: Fit, by: By) -> tuple[list[str], Array, Array]:
 
 
 def _coded(labels: Any) -> tuple[list[str], IntArray]:
-    codes, found = pd.factorize(pd.Series(labels), sort=False)
+    try:
+        codes, found = pd.factorize(pd.Series(labels), sort=False)
+    except TypeError as error:
+        raise DataError(f"by= needs labels that are numbers or text: {error}.") from error
     if (codes < 0).any():
         raise DataError(f"by= has {int((codes < 0).sum())} gaps; every row needs a label.")
     try:

@@ -146,7 +146,10 @@ class LearnedGroups(AbstractPartition):
             if clustered.any():
                 label[clustered] = nearest(z @ metric, centres)
             labels.append(label)
-        return Grouping(cells.x_index, rows, np.array(labels or [own], np.int32))
+        if not labels:
+            # One x row alone was left to cluster: it, and whatever is new, is the rest.
+            labels.append(np.where(clustered, len(self.common), own))
+        return Grouping(cells.x_index, rows, np.array(labels, np.int32))
 
 
 @dataclass(frozen=True)

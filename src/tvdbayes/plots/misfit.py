@@ -51,7 +51,7 @@ def plot_misfit(misfit: Misfit, ax: Axes | None = None) -> Axes:
     >>> rng = np.random.default_rng(0)
     >>> ax = plot_misfit(Misfit(rng.normal(0.15, 0.01, 500), rng.normal(0.05, 0.01, 200)))
     >>> ax.get_title(loc="right")
-    'At least 9.0% of the rows do not come from this model.'
+    'At least 9.0% of the rows do not come from the fitted model.'
     """
     if misfit.by:
         return _by_level(misfit, ax)
@@ -106,7 +106,7 @@ def _finish(ax: Axes, misfit: Misfit, ylabel: str) -> None:
     label_axes(ax, _SHARE, ylabel)
     title_above(
         ax,
-        f"At least {misfit.lower:.1%} of the rows do not come from this model."
+        f"At least {misfit.lower:.1%} of the rows do not come from the fitted model."
         if misfit.lower > 0
         else "No more is unexplained than chance alone would leave.",
     )

@@ -277,6 +277,8 @@ def quantile_residuals(
             f"cell_of_row must hold one number from -1 to {m - 1} for each row; got "
             f"{rows.dtype} of shape {rows.shape}. Pass fit.cell_of_row."
         )
+    if seed is not None and not (isinstance(seed, Integral) and seed >= 0):
+        raise SettingsError(f"seed must be a whole number of at least 0; got {seed!r}.")
     found = pit(posterior)
     rng = Stream.generator(
         posterior.seed if seed is None else seed, Stream.OUTCOMES, block=_RESIDUALS

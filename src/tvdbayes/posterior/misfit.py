@@ -124,7 +124,7 @@ class Misfit:
     def _verdict(self) -> str:
         if self.lower == 0:
             return "no more than that."
-        return f"at least {self.lower:.1%} of the rows do not come from this model."
+        return f"at least {self.lower:.1%} of the rows do not come from the fitted model."
 
     def _repr_html_(self) -> str:
         names = ("mean", "low", "high", "floor", "floor_high", "lower")

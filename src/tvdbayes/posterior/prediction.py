@@ -211,8 +211,9 @@ def sample_outcomes(
     Another number of draws than the posterior's takes its first ones, or all of them in turn.
     """
     draws = _draws(posterior)
+    wanted = len(draws) if n_draws is None else n_draws
+    _require_memory(f"{wanted:,} outcomes", wanted, rows)
     draws = draws if n_draws is None else draws[np.arange(n_draws) % len(draws)]
-    _require_memory(f"{len(draws):,} outcomes", len(draws), rows)
     family = posterior.model.family
     rng = Stream.generator(posterior.seed if seed is None else seed, Stream.OUTCOMES)
     found = np.empty((len(draws), len(rows.number)))

@@ -7,7 +7,7 @@ outcome, not a proven row.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -141,8 +141,10 @@ def cell_scores(posterior: Posterior) -> CellScores:
     np.float64(1.0)
     """
     with single_threaded():
-        layout = layout_of(posterior)
         cells = posterior.cells
+        # New data have outcomes between those that were seen, and are judged by the same bins.
+        bins = posterior.bins and posterior.bins.reaching(float(cells.y.max()))
+        layout = replace(layout_of(posterior), bins=bins)
         p = cells.p[:, None]
         most = max(_FEWEST, _MOST_ELEMENTS // layout.units.n_elements)
         draws = _thinned(posterior.draws if posterior.n_draws else posterior.estimate[None], most)

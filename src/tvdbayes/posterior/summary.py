@@ -20,10 +20,10 @@ class Summary:
     """A table with one line for each parameter; prints itself, and `to_dict` gives the columns.
 
     ``mean``, ``sd``, ``low`` and ``high`` are those of the robust draws; ``direction`` is the share
-    of draws on the mean's side of 0, ``rope`` that inside a region of practical equivalence, where
-    one was given, and ``mc_error`` the Monte-Carlo error of the mean. ``kld_...`` is the ordinary
-    fit on the same random weights, ``diff...`` robust minus ordinary in pairs: an interval without
-    0 says that the model does not fit the data, or that some rows drive the ordinary answer.
+    of draws on the commoner side of 0, ``rope`` that inside a region of practical equivalence,
+    where one was given, and ``mc_error`` the Monte-Carlo error of the mean. ``kld_...`` is the
+    ordinary fit on the same random weights, ``diff...`` robust minus ordinary in pairs: an interval
+    without 0 says that the model does not fit, or that some rows drive the ordinary answer.
     """
 
     names: tuple[str, ...]

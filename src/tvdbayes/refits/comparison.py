@@ -138,6 +138,9 @@ def _same_rows(
     """The cell of each row in use, for each fit, and the numbers of these rows."""
     if len(fits) < 2:
         raise SettingsError(f"Comparing takes at least two fits; got {len(fits)}.")
+    for name, (posterior, _) in fits.items():
+        if not posterior.n_draws:
+            raise SettingsError(f"{name!r} has no draws to compare. Fit it with n_draws=1000.")
     (first, (base, rows)), *others = fits.items()
     used = np.flatnonzero(rows >= 0)
     outcome = base.cells.y[rows[used]]

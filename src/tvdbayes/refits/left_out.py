@@ -3,8 +3,8 @@
 A row is one unit of a cell's count: leaving it out lowers the count by one. Its random weight is
 taken out of every draw and the rest stays as it was (a Gamma(n) times a Beta(n - 1, 1) is a
 Gamma(n - 1)), so draws with and without the row are paired, and all rows of a cell have the same
-answer. Groups, bins and starts are those of the whole fit, which never looked at held-out outcomes
-for them.
+answer. Groups are those of the whole fit, which never looked at outcomes for them; bins, starts and
+the shift of the draws are so too, and outcomes had a small part in those.
 """
 
 from collections.abc import Callable
@@ -13,13 +13,14 @@ from numbers import Integral
 
 import numpy as np
 
-from tvdbayes._errors import SettingsError
+from tvdbayes._errors import MemoryBudgetError, SettingsError
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.bootstrap import Plan, plan_of, solve_tables
 from tvdbayes.cells import Cells
 from tvdbayes.execution import single_threaded
 from tvdbayes.posterior import Posterior
 from tvdbayes.posterior.scores import Scores, score
+from tvdbayes.predictors import dependent_columns
 from tvdbayes.weights import Stream, reweight
 
 __all__ = [
@@ -36,6 +37,9 @@ Progress = Callable[[int, int], None]
 
 _PROPER = ("log", "brier", "rps")
 
+_MOST_REFITS = 5000
+"""Of one row at a time; the table of their scores has as many lines and columns."""
+
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
@@ -46,7 +50,7 @@ class HeldOut:
     robust, ordinary : Scores
         Over all rows that could be left out.
     undefined : (m,)
-        Cells that could not: without them a column of x would be 0 throughout.
+        Cells that could not: without them a column of x would be 0, or follow from the others.
     by_fold : dict of (K, m)
         The scores of the robust fit for each cell when it is held out in each fold, NaN where no
         row of it is.
@@ -61,8 +65,8 @@ class HeldOut:
         lines = [f"Robust:\n{self.robust}", f"Ordinary:\n{self.ordinary}"]
         if self.undefined.any():
             lines.append(
-                f"{int(self.undefined.sum())} cell(s) could not be left out: a column would be 0 "
-                "in every other row."
+                f"{int(self.undefined.sum())} cell(s) could not be left out: in every other row a "
+                "column would be 0, or follow from the others."
             )
         return "\n".join(lines)
 
@@ -82,6 +86,11 @@ def leave_one_out(
         Draws of each refit.
     """
     counts = whole_counts(posterior.cells)
+    if len(counts) > _MOST_REFITS:
+        raise MemoryBudgetError(
+            f"Leaving out one row at a time takes {len(counts):,} refits; at most "
+            f"{_MOST_REFITS:,} are made. Use cross_validate."
+        )
     removed = np.eye(len(counts), dtype=np.intp)
     return _held_out(posterior, removed, counts, n_draws, progress)
 
@@ -170,7 +179,7 @@ def _held_out(
         plan = plan_of(posterior)
         for number, line in enumerate(removed):
             held = np.flatnonzero(line)
-            if _loses_a_column(cells, cells.counts - line):
+            if _loses_a_column(posterior, cells.counts - line):
                 undefined[held] = True
             else:
                 draws = without(plan, posterior, line, int(n_draws))
@@ -185,8 +194,8 @@ def _held_out(
                 progress(number + 1, len(removed))
     if undefined.all():
         raise SettingsError(
-            "No row can be left out: without it a column of x would be 0 in every row. Use fewer "
-            "covariates or merge rare levels."
+            "No row can be left out: without it a column of x would be 0, or follow from the "
+            "others. Use fewer covariates or merge rare levels."
         )
     robust, ordinary = map(_joined, fits)
     return HeldOut(robust, ordinary, undefined, by_fold)
@@ -215,10 +224,19 @@ def whole_counts(cells: Cells) -> IntArray:
     return cells.counts.astype(np.intp)
 
 
-def _loses_a_column(cells: Cells, left: Array) -> bool:
-    """Whether some column of x would be 0 in every row that is left."""
+def _loses_a_column(posterior: Posterior, left: Array) -> bool:
+    """Whether the rows that are left no longer tell some column of x from the others."""
+    cells, family = posterior.cells, posterior.model.family
     kept = np.bincount(cells.x_index, left, cells.n_x) > 0
-    return not (left > 0).any() or not cells.x[kept].any(axis=0).all()
+    if kept.all() or not kept.any():
+        return not kept.any()
+    n_more = len(family.predictors) - family.n_main
+    blocks = posterior.model.predictor.blocks(len(cells.names), family.n_main, n_more)
+    columns = {tuple(j for j in block if j >= 0) for block in blocks} - {()}
+    return any(
+        len(dependent_columns(cells.x[kept][:, own])) > len(dependent_columns(cells.x[:, own]))
+        for own in columns
+    )
 
 
 def _reduced(cells: Cells, left: Array, p: Array) -> tuple[Cells, Array]:

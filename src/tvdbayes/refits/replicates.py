@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.bootstrap import Plan, plan_of, solve_tables
 from tvdbayes.cells import Cells
@@ -35,6 +36,8 @@ class Replicates:
         Unexplained share of each data set, reweighted at random like the draws.
     even : (R,)
         The same without random weights.
+    unfitted : (R,)
+        The same at the model that made the data, not fitted again.
     by_level : (L, R)
         The first within levels of a factor.
     surprise : (R,)
@@ -43,6 +46,7 @@ class Replicates:
 
     distance: Array
     even: Array
+    unfitted: Array
     by_level: Array
     surprise: Array
 
@@ -65,6 +69,11 @@ def replicate(
 
     ``levels`` (L, n_x) holds the weight of each x row in each level of a factor.
     """
+    if posterior.prior is not None:
+        raise SettingsError(
+            "What chance leaves unexplained is not known for a fit with a prior, whose mass is no "
+            "data. Fit without alpha= to ask for misfit, rows or sensitivity."
+        )
     cells, seed = posterior.cells, posterior.seed
     shares = np.zeros((0, cells.n_x)) if levels is None else levels
     n = int(np.clip(_MOST_ROWS // max(cells.n_obs, 1), _FEWEST, n_replicates))
@@ -73,6 +82,7 @@ def replicate(
     with single_threaded():
         # The model that made the data is known, and as good a start as any.
         plan = replace(plan_of(posterior), n_starts=1)
+        size = min(size, plan.size)
         layout = layout_of(posterior)
         for first in range(0, n, size):
             numbers = range(first, min(first + size, n))
@@ -89,12 +99,14 @@ def replicate(
             theta = [here.bound.from_user(s.robust.theta) for s in (reweighted, plain)]
             excess = random * masses_of(here, theta[0] - plan.shift[:, None], random).score
             masses = masses_of(here, theta[1] - plan.shift[:, None], even)
+            maker = here.bound.from_user(np.repeat(posterior.minimiser[:, None], len(numbers), 1))
             surprise = np.where(counts > 0, masses.surprise(cells.n_obs), 0.0)
             at_x = here.cell_pairs.x_of_pair.total
             found.append(
                 (
                     excess.sum(0),
                     (even * masses.score).sum(0),
+                    (even * masses_of(here, maker, even).score).sum(0),
                     (shares @ at_x(excess)) / np.maximum(shares @ at_x(random), 1e-300),
                     surprise.max(0),
                 )

@@ -101,7 +101,8 @@ def sensitivity(
     posterior : Posterior
         A fit by TVD.
     noise : float
-        What chance leaves unexplained at most, see `Replicates`.
+        What chance leaves unexplained at most of data from a known model, see
+        `Replicates.unfitted`: a model that is fitted follows the noise, one that is held does not.
     names : sequence of str, optional
         The coefficients; all but intercepts unless given.
     """
@@ -114,6 +115,7 @@ def sensitivity(
         plan = plan_of(posterior)
         bound = plan.robust.layout.bound
         slopes = dict(zip(posterior.param_names, bound.penalised.tolist(), strict=True))
+        names = [names] if isinstance(names, str) else names
         wanted = [name for name, slope in slopes.items() if slope] if names is None else list(names)
         for name in wanted:
             if not slopes.get(name, False):
@@ -202,10 +204,17 @@ def drop_worst(
     wanted = np.asarray(shares, float)
     if wanted.ndim != 1 or not wanted.size or not ((wanted >= 0) & (wanted < 1)).all():
         raise SettingsError(f"shares must be numbers from 0 to below 1; got {shares!r}.")
+    if posterior.prior is not None:
+        raise SettingsError(
+            "Rows cannot be left out of a fit with a prior, whose mass is no row. Fit without."
+        )
     cells, scores = posterior.cells, cell_scores(posterior)
     order = np.lexsort((-scores.surprise, -scores.score))
     with single_threaded():
-        solved = solve_tables(plan_of(posterior), _trimmed(cells.p, order, wanted))
+        plan = plan_of(posterior)
+        # The shift undoes what random weights do, and here there are none.
+        plan = replace(plan, shift=np.zeros_like(plan.shift))
+        solved = solve_tables(plan, _trimmed(cells.p, order, wanted))
     return DropWorst(posterior.param_names, wanted, solved.robust.theta.T, solved.twin.theta.T)
 
 

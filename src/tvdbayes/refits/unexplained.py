@@ -24,7 +24,7 @@ def share_of_data(posterior: Posterior, levels: Array | None = None) -> Array:
         parts = np.concatenate([parts, levels / np.maximum(levels.sum(0), 1e-300)])
     layout = layout_of(posterior)
     size = max(1, _ELEMENTS // cells.n_cells)
-    found = []
+    found = [np.zeros((len(parts), 0))]
     with single_threaded():
         for first in range(0, posterior.n_draws, size):
             draws = (posterior.draws - posterior.shift)[first : first + size]
