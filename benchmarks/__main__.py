@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks import accuracy, continuous, cost, coverage, families, misfit, real, refine, speed
+from benchmarks import accuracy, bounds, continuous, cost, coverage, families, misfit, real, refine, speed
 
 ALL = {
     "accuracy": accuracy.run,
@@ -18,6 +18,7 @@ ALL = {
     "refine": refine.run,
     "refine_more": refine.more,
     "misfit": misfit.run,
+    "bounds": bounds.run,
     "cost": cost.run,
     "million": cost.million,
 }

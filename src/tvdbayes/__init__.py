@@ -75,10 +75,15 @@ _HOME = {
 }
 """Where each public name lives. Rooms are imported on first use, so that the import is light."""
 
-__all__ = ["__version__", *_HOME]  # noqa: PLE0604 (the keys are strings)
+_ROOMS = ("bounds", "plan")
+"""Rooms that are public as a whole."""
+
+__all__ = ["__version__", *_HOME, *_ROOMS]  # noqa: PLE0604 (all are strings)
 
 
 def __getattr__(name: str) -> object:
+    if name in _ROOMS:
+        return import_module(f"tvdbayes.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'tvdbayes' has no attribute {name!r}")
     value = getattr(import_module(f"tvdbayes.{_HOME[name]}"), name)

@@ -5,6 +5,12 @@ without, on a new figure, ``ax.figure``, of which no window opens: ``ax.figure.s
 """
 
 from tvdbayes.plots.bands import plot_bands
+from tvdbayes.plots.bounds import (
+    plot_bound,
+    plot_parameter_set,
+    plot_power,
+    plot_sample_size,
+)
 from tvdbayes.plots.calibration import plot_calibration, plot_groups
 from tvdbayes.plots.coefficients import plot_coefficients
 from tvdbayes.plots.misfit import plot_misfit
@@ -15,13 +21,17 @@ from tvdbayes.plots.sensitivity import plot_sensitivity
 
 __all__ = [
     "plot_bands",
+    "plot_bound",
     "plot_calibration",
     "plot_coefficients",
     "plot_groups",
     "plot_misfit",
+    "plot_parameter_set",
     "plot_pit",
+    "plot_power",
     "plot_residuals",
     "plot_rootogram",
     "plot_rows",
+    "plot_sample_size",
     "plot_sensitivity",
 ]

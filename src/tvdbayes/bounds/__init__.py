@@ -1,0 +1,30 @@
+"""Guarantees that hold at any number of rows: each with its statement and its assumptions.
+
+Every result says whether it is ``vacuous``, that is, whether it says anything at all. Where the
+paper prints a version of its own it can be had with ``as_printed=True``.
+"""
+
+from tvdbayes.bounds.cells_report import CellsReport, cells_report
+from tvdbayes.bounds.kernel import KernelTVD, kernel_tvd
+from tvdbayes.bounds.misfit import MisfitUpper, misfit_split, misfit_upper
+from tvdbayes.bounds.parameter_set import ParameterSet, parameter_set
+from tvdbayes.bounds.radius import Radius, deviation, failure_probability, tvd_radius
+from tvdbayes.bounds.robustness import Robustness, robustness_radius
+
+__all__ = [
+    "CellsReport",
+    "KernelTVD",
+    "MisfitUpper",
+    "ParameterSet",
+    "Radius",
+    "Robustness",
+    "cells_report",
+    "deviation",
+    "failure_probability",
+    "kernel_tvd",
+    "misfit_split",
+    "misfit_upper",
+    "parameter_set",
+    "robustness_radius",
+    "tvd_radius",
+]

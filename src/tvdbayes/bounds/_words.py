@@ -1,0 +1,77 @@
+"""What all guarantees share: how they are written out, and what they ask of their numbers."""
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+
+import numpy as np
+
+from tvdbayes._errors import SettingsError
+from tvdbayes._typing import Array, ArrayLike, IntArray
+from tvdbayes.cells import Cells
+
+__all__ = [
+    "INDEPENDENT",
+    "percent",
+    "probability",
+    "row_counts",
+    "share_of",
+    "vector",
+    "whole",
+    "written",
+]
+
+INDEPENDENT = "rows are drawn independently from one law"
+
+
+def written(statement: str, assumptions: Sequence[str], vacuous: bool, remark: str = "") -> str:
+    """A guarantee in words: what it says, if anything, and what must be true for it."""
+    empty = "This says nothing: every distance is at most 1." if vacuous else ""
+    assumes = f"Assumes: {'; '.join(assumptions)}." if assumptions else ""
+    return " ".join(part for part in (statement, empty, remark, assumes) if part)
+
+
+def percent(share: float) -> str:
+    """A share as a percentage, with the digits that it has."""
+    return f"{100 * share:.6g}%"
+
+
+def probability(name: str, value: float, example: float = 0.05) -> float:
+    """A number strictly between 0 and 1."""
+    if not (isinstance(value, Real) and 0 < value < 1):
+        raise SettingsError(f"{name} must lie between 0 and 1; got {value!r}. Try {example}.")
+    return float(value)
+
+
+def share_of(value: float) -> float:
+    """A share of wrong rows, from 0 to 1."""
+    if not (isinstance(value, Real) and 0 <= value <= 1):
+        raise SettingsError(
+            f"share must lie from 0 to 1; got {value!r}. Ten per cent of wrong rows are 0.1."
+        )
+    return float(value)
+
+
+def whole(name: str, value: float, least: int = 1) -> int:
+    """A whole number of at least so much."""
+    if not (isinstance(value, Integral | float) and value % 1 == 0 and value >= least):
+        raise SettingsError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+    return int(value)
+
+
+def vector(name: str, values: ArrayLike) -> Array:
+    """Numbers, at least one-dimensional."""
+    found = np.atleast_1d(np.asarray(values))
+    if found.dtype.kind not in "biuf":
+        raise SettingsError(f"{name} must hold numbers; got {found.dtype}.")
+    return found.astype(float)
+
+
+def row_counts(cells: Cells) -> IntArray:
+    """The rows of each cell; fractional weights are no rows, so no inequality holds for them."""
+    odd = cells.counts[cells.counts % 1 != 0]
+    if odd.size:
+        raise SettingsError(
+            "A guarantee counts independent rows, so weights must be whole numbers of rows; got "
+            f"{odd[0]:g}. Leave the weights out, or round them if they count rows."
+        )
+    return cells.counts.astype(np.intp)

@@ -1,0 +1,114 @@
+"""What a table can say: how often covariates repeat, and what follows for guarantees."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tvdbayes.bounds._words import INDEPENDENT, percent, probability, row_counts, written
+from tvdbayes.bounds.radius import tvd_radius
+from tvdbayes.cells import Cells
+from tvdbayes.partitions import ENOUGH_ROWS, Distinct, report_groups
+
+__all__ = ["CellsReport", "cells_report"]
+
+_AT = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True)
+class CellsReport:
+    """How the rows of a table repeat, and how well it stands for the law behind it.
+
+    Parameters
+    ----------
+    n_obs : int
+        Rows.
+    n_x, n_y, n_cells : int
+        Distinct covariate rows, outcomes, and pairs of them that were seen.
+    rows_per_x : dict
+        Quantiles, over rows, of how many rows share their covariates.
+    alone : float
+        Share of rows that are alone with their covariates.
+    expected_bias : float
+        By how much slopes are too steep on clean data if distinct x are groups, as a share.
+    radius, delta : float
+        The table is within this distance of the law, except with probability delta.
+    statement, assumptions : str, tuple of str
+        The same in words, and what must be true for it.
+    """
+
+    n_obs: int
+    n_x: int
+    n_y: int
+    n_cells: int
+    rows_per_x: dict[float, float]
+    alone: float
+    expected_bias: float
+    radius: float
+    delta: float
+    statement: str
+    assumptions: tuple[str, ...]
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the bound says nothing."""
+        return self.radius >= 1
+
+    @property
+    def needs_groups(self) -> bool:
+        """Whether covariates repeat so little that different ones must be compared together."""
+        return self.rows_per_x[0.5] < ENOUGH_ROWS
+
+    def __str__(self) -> str:
+        return written(self.statement, self.assumptions, self.vacuous)
+
+
+def cells_report(cells: Cells, delta: float = 0.05) -> CellsReport:
+    """Describe a table, and bound its distance from the law behind it by its counts alone.
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> from tvdbayes.bounds import cells_report
+    >>> x = np.column_stack([np.ones(400), np.arange(400) % 4])
+    >>> print(cells_report(tb.Cells.from_rows(x, np.arange(400) // 4 % 2)))
+    400 rows at 4 distinct covariate rows, 2 outcomes, 8 cells; the median row shares its covariates
+    with 99 others and 0% of the rows are alone, so slopes are too steep by about 0.6%. With
+    probability 95% the table is within 0.235 (total variation) of the law behind it. Assumes: rows
+    are drawn independently from one law.
+    """
+    delta = probability("delta", delta)
+    counts = row_counts(cells)
+    n = int(counts.sum())
+    rows = np.sort(cells.x_counts)
+    quantiles = np.searchsorted(np.cumsum(rows), np.array(_AT) * n)
+    rows_per_x = dict(zip(_AT, rows[np.minimum(quantiles, len(rows) - 1)].tolist(), strict=True))
+    report = report_groups(cells, Distinct.name, Distinct().group(cells))
+    alone = float(rows[rows == 1].sum() / n)
+    radius = tvd_radius(n, delta, counts=counts).radius
+    n_y = len(np.unique(cells.y))
+    if cells.n_x == 1:
+        follows = "there is nothing to group"
+    elif report.median_size >= ENOUGH_ROWS:
+        follows = f"slopes are too steep by about {report.expected_bias:.1%}"
+    else:
+        follows = "rows of different covariates must be compared in groups"
+    statement = (
+        f"{n:,} rows at {cells.n_x:,} distinct covariate rows, {n_y:,} outcomes, "
+        f"{cells.n_cells:,} cells; the median row shares its covariates with "
+        f"{report.median_size - 1:,.0f} others and {alone:.0%} of the rows are alone, so "
+        f"{follows}. With probability {percent(1 - delta)} the table is within {radius:.3f} (total "
+        "variation) of the law behind it."
+    )
+    return CellsReport(
+        n,
+        cells.n_x,
+        n_y,
+        cells.n_cells,
+        rows_per_x,
+        alone,
+        report.expected_bias,
+        radius,
+        delta,
+        statement,
+        (INDEPENDENT,),
+    )

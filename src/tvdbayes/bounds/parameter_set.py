@@ -1,0 +1,396 @@
+"""All parameters that some share of wrong rows leaves possible: a certified confidence set.
+
+If at most k of n rows are wrong, the distance between the table and the true model is at most
+``k/n`` plus the noise of the n - k good rows. The number of wrong rows is at most the binomial
+quantile, except with probability delta/2, and the noise has a law that the model itself makes:
+simulated, so nothing is asymptotic. Parameters with a larger distance are excluded.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import bdtrc
+
+from tvdbayes._errors import SettingsError
+from tvdbayes._typing import Array, ArrayLike, BoolArray, IntArray
+from tvdbayes.bootstrap import posterior_bootstrap
+from tvdbayes.bounds._words import percent, probability, row_counts, share_of, vector, written
+from tvdbayes.cells import Cells
+from tvdbayes.execution import single_threaded
+from tvdbayes.model import Model
+from tvdbayes.partitions import AbstractPartition, Distinct
+from tvdbayes.predictors import BoundLinear
+
+__all__ = ["ParameterSet", "parameter_set"]
+
+_COARSE, _FINE = 9, {1: 61, 2: 21}
+"""Values along each axis, to find where the set ends and to draw it."""
+_DOUBLINGS = 9
+_ELEMENTS = 1 << 20
+"""Rows x simulated tables, and cells x simulated tables, in work at a time."""
+_NEAR = 128
+_N_MEANS, _FEWEST = 100, 10
+"""Simulated tables where only their mean is needed; fewer if there are many rows."""
+_MOST_ROWS = 1 << 24
+"""Rows of all simulated tables of one value: beyond that their mean has to do."""
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterSet:
+    """Parameters that were tried, and those that cannot be excluded.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The d parameters.
+    values : (V, d)
+        Parameters that were tried.
+    distance, limit : (V,)
+        Distance of each from the data, and the largest that wrong rows and chance can explain.
+    low, high : (d,)
+        The set lies between these (the nearest excluded values); infinite where no end was found.
+        NaN where parameters were given, or all are excluded.
+    share, delta : float
+        Share of wrong rows assumed at most, and probability of failure.
+    statement, assumptions : str, tuple of str
+        What is known, and what must be true for it.
+    """
+
+    names: tuple[str, ...]
+    values: Array
+    distance: Array
+    limit: Array
+    low: Array
+    high: Array
+    share: float
+    delta: float
+    statement: str
+    assumptions: tuple[str, ...]
+
+    @property
+    def inside(self) -> BoolArray:
+        """Which of the values cannot be excluded, (V,)."""
+        return self.distance <= self.limit
+
+    @property
+    def set(self) -> Array:
+        """The values that cannot be excluded."""
+        kept: Array = self.values[self.inside]
+        return kept
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether nothing can be excluded."""
+        return bool((self.limit >= 1).all() or np.isinf([self.low, self.high]).all())
+
+    def __str__(self) -> str:
+        empty = "This says nothing: no value can be excluded." if self.vacuous else ""
+        return written(self.statement, self.assumptions, False, empty)
+
+    __repr__ = __str__
+
+
+def parameter_set(
+    model: Model,
+    cells: Cells,
+    share: float,
+    delta: float = 0.05,
+    *,
+    theta: ArrayLike | None = None,
+    partition: AbstractPartition | None = None,
+    n_simulations: int = 400,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> ParameterSet:
+    """Find the parameters that at most a share of wrong rows leaves possible, whatever these are.
+
+    Parameters
+    ----------
+    model : Model
+    cells : Cells
+        The data.
+    share : float
+        Each row is wrong with this probability at most.
+    delta : float
+        Probability, over data, that the set misses the true parameters.
+    theta : (d,) or (V, d), optional
+        Parameters to test, of any number; without, one or two are searched on a grid.
+    partition : AbstractPartition, optional
+        Which rows are compared together: distinct x unless given.
+    n_simulations : int
+        Simulated tables for each value without covariates, where any number keeps `delta` and more
+        give smoother limits; with covariates, or very many rows, only means are simulated, and 100
+        or fewer are enough.
+    seed : int
+        Of the simulation; all values share it.
+    progress : callable, optional
+        Called with the values done and those known to be needed.
+
+    Returns
+    -------
+    ParameterSet
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> from tvdbayes.bounds import parameter_set
+    >>> y = np.random.default_rng(0).poisson(3, 500)
+    >>> y[:50] = 30
+    >>> cells = tb.Cells.from_rows(np.ones((500, 1)), y, names=("Intercept",))
+    >>> print(parameter_set(tb.Model(tb.Poisson()), cells, 0.15, theta=np.log([[3], [6]])))
+    1 of 2 given parameter vectors cannot be excluded if at most 15% of the rows are wrong (failure
+    probability 5%). Assumes: rows are wrong independently of each other with probability 15% at
+    most; the other rows come from the model, independently.
+    """
+    share, delta = share_of(share), probability("delta", delta)
+    row_counts(cells)
+    model.check(cells)
+    if not n_simulations * delta >= 2:
+        raise SettingsError(
+            f"n_simulations must be at least {int(np.ceil(2 / delta))} for delta={delta:g}; got "
+            f"{n_simulations}."
+        )
+    names = model.param_names(cells)
+    groups = Distinct() if partition is None else partition.learn(cells, len(names), seed)
+    test = _Test(model, cells, _labels(groups, cells), share, delta, int(n_simulations), seed)
+    with single_threaded():
+        if theta is not None:
+            values = _given(theta, len(names))
+            found = test.many(values, progress)
+            low = high = np.full(len(names), np.nan)
+            says = f"{int((found[0] <= found[1]).sum())} of {len(values)} given parameter vectors "
+            says += f"cannot be excluded if at most {percent(share)} of the rows are wrong"
+        else:
+            values, found, low, high = _search(test, groups, progress)
+            says = _said(names, low, high, share)
+    return ParameterSet(
+        names,
+        values,
+        *found,
+        low,
+        high,
+        share,
+        delta,
+        f"{says} (failure probability {percent(delta)}).",
+        (
+            f"rows are wrong independently of each other with probability {percent(share)} at most",
+            f"the other rows come from the model, independently{' given x' * (cells.n_x > 1)}",
+        ),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Test:
+    """Distance and limit of any parameters.
+
+    ``groups`` (P, n_x) holds the group of each x row in each of P partitions.
+    """
+
+    model: Model
+    cells: Cells
+    groups: IntArray
+    share: float
+    delta: float
+    n_simulations: int
+    seed: int
+
+    @property
+    def n(self) -> int:
+        return int(self.cells.n_obs)
+
+    @cached_property
+    def rows(self) -> IntArray:
+        """The x row of every row of data, (n,)."""
+        return np.repeat(self.cells.x_index, row_counts(self.cells))
+
+    @cached_property
+    def y(self) -> Array:
+        """The outcome of every row of data, (n,)."""
+        return np.repeat(self.cells.y, row_counts(self.cells))
+
+    @cached_property
+    def bound(self) -> BoundLinear:
+        return self.model.bind(self.cells, self.cells)
+
+    @property
+    def spent(self) -> float:
+        """Probability of failure that is left for chance: the rest is for too many wrong rows."""
+        return self.delta / 2 if self.share > 0 else self.delta
+
+    @cached_property
+    def n_wrong(self) -> int:
+        """Wrong rows at most, except with probability delta/2."""
+        # By Hoeffding's inequality the quantile is no larger than the last of these.
+        reach = np.sqrt(self.n * np.log(2 / self.delta) / 2)
+        first = int(self.n * self.share)
+        rows = np.arange(first, min(self.n, int(np.ceil(self.n * self.share + reach))) + 1)
+        return int(rows[np.argmax(bdtrc(rows, self.n, self.share) <= self.delta / 2)])
+
+    def many(self, values: Array, progress: Progress | None) -> tuple[Array, Array]:
+        """Distances and limits (V,) of parameters (V, d)."""
+        found = np.empty((2, len(values)))
+        for number, theta in enumerate(values):
+            found[:, number] = self.one(theta)
+            if progress is not None:
+                progress(number + 1, len(values))
+        return found[0], found[1]
+
+    def one(self, theta: Array) -> tuple[float, float]:
+        """Distance and limit of parameters (d,)."""
+        eta = self.bound.eta(self.bound.from_user(theta[:, None]))[..., 0]
+        distance = self._distances(eta, self.rows, self.y[:, None])
+        return float(distance[0]), self._limit(eta)
+
+    def _limit(self, eta: Array) -> float:
+        n, good, rows = self.n, self.n - self.n_wrong, self.rows
+        if good == 0:
+            return 1.0
+        wrong, rng = self.n_wrong / n, np.random.default_rng(self.seed)
+        if self.cells.n_x == 1 and good * self.n_simulations <= _MOST_ROWS:
+            noise = np.sort(self._simulate(rng, eta, rows[:good], self.n_simulations))
+            # This order statistic keeps the probability of failure exactly, whatever the number.
+            rank = int(np.ceil((len(noise) + 1) * (1 - self.spent)))
+            return float(wrong + good / n * noise[rank - 1])
+        # Which x are those of good rows is not known. The noise of the good rows is less, on
+        # average, than that of all (Jensen); around its mean it varies by McDiarmid's inequality.
+        size = int(np.clip(_MOST_ROWS // n, _FEWEST, _N_MEANS))
+        noise = self._simulate(rng, eta, rows, size)
+        mean = noise.mean() + 3 * noise.std(ddof=1) / np.sqrt(len(noise))
+        return float(wrong + mean + np.sqrt(good * np.log(1 / self.spent) / 2) / n)
+
+    def _simulate(self, rng: np.random.Generator, eta: Array, rows: IntArray, size: int) -> Array:
+        """Distances of tables that the model makes at the x of these rows."""
+        step = max(1, _ELEMENTS // len(rows))
+        trials = self.cells.trials[rows, None]
+        found = []
+        for at in range(0, size, step):
+            shape = (len(eta), len(rows), min(step, size - at))
+            y = self.model.family.sample(rng, np.broadcast_to(eta[:, rows, None], shape), trials)
+            found.append(self._distances(eta, rows, y))
+        return np.concatenate(found)
+
+    def _distances(self, eta: Array, rows: IntArray, y: Array) -> Array:
+        """Distances (R,) between the model and tables of these x rows (n,), outcomes (n, R)."""
+        outcomes, code = _coded(y)
+        n, n_y = len(rows), len(outcomes)
+        family, trials = self.model.family, self.cells.trials[:, None]
+        pmf = family.pmf(outcomes, eta[:, :, None], trials)
+        x_mass = np.bincount(rows, minlength=self.cells.n_x) / n
+        total = np.zeros(y.shape[1])
+        for labels in self.groups:
+            n_units = (int(labels.max()) + 1) * n_y
+            mass = np.zeros((n_units // n_y, n_y))
+            np.add.at(mass, labels, x_mass[:, None] * pmf)
+            unit = labels[rows, None] * n_y + code
+            step = max(1, _ELEMENTS // n_units)
+            for at in range(0, y.shape[1], step):
+                part = unit[:, at : at + step]
+                flat = part + n_units * np.arange(part.shape[1])
+                data = np.bincount(flat.ravel(), minlength=n_units * part.shape[1])
+                excess = data.reshape(-1, n_units) / n - mass.ravel()
+                total[at : at + step] += np.maximum(excess, 0).sum(1)
+        return total / len(self.groups)
+
+
+def _coded(y: Array) -> tuple[Array, IntArray]:
+    """Outcomes, and the place of each y among them; neighbours need no sorting."""
+    low, high = y.min(), y.max()
+    if high - low < _NEAR:
+        return np.arange(low, high + 1), (y - low).astype(np.intp)
+    outcomes, code = np.unique(y, return_inverse=True)
+    return outcomes, code.reshape(y.shape)
+
+
+def _search(
+    test: _Test, partition: AbstractPartition, progress: Progress | None
+) -> tuple[Array, tuple[Array, Array], Array, Array]:
+    """Values on a grid, their distances and limits, and the ends of the set."""
+    cells, bound = test.cells, test.bound
+    d = bound.n_params
+    if d not in _FINE:
+        raise SettingsError(
+            f"A grid is for one or two parameters; this model has {d}. Pass theta= with the "
+            "parameters to test."
+        )
+    point = posterior_bootstrap(test.model, cells, partition=partition, n_draws=0, seed=test.seed)
+    # A rectangle in standardised coordinates, in which parameters are hardly correlated.
+    centre = bound.from_user(point.minimiser[:, None])[:, 0]
+    half, open_end = np.full(d, 4 / np.sqrt(test.n)), np.ones(d, bool)
+    for _ in range(_DOUBLINGS):
+        axes = [np.linspace(c - h, c + h, _COARSE) for c, h in zip(centre, half, strict=True)]
+        inside = _inside(test.many(_grid(bound, axes), None), axes)
+        open_end = np.array([inside.take([0, -1], axis=j).any() for j in range(d)])
+        if not open_end.any():
+            break
+        half[open_end] *= 2
+    axes = [_zoomed(axis, inside, j, _FINE[d]) for j, axis in enumerate(axes)]
+    values = _grid(bound, axes)
+    found = test.many(values, progress)
+    kept = np.argwhere(_inside(found, axes))
+    if not len(kept):
+        nowhere = np.full(d, np.nan)
+        return values, found, nowhere, nowhere
+    # The nearest values outside: between neighbours nothing was tried.
+    around = np.array(np.meshgrid(*[[-1, 0, 1]] * d, indexing="ij")).reshape(d, -1).T
+    shape = [len(axis) for axis in axes]
+    near = np.clip((kept[:, None] + around).reshape(-1, d), 0, np.array(shape) - 1)
+    hull = values[np.ravel_multi_index(tuple(near.T), shape)]
+    # An end that was not found in standardised coordinates may be any end of the user's.
+    beyond = np.inf if open_end.any() else 0.0
+    return values, found, hull.min(0) - beyond, hull.max(0) + beyond
+
+
+def _grid(bound: BoundLinear, axes: list[Array]) -> Array:
+    """All combinations of standardised values, (V, d), in the user's coordinates."""
+    points = np.array(np.meshgrid(*axes, indexing="ij")).reshape(len(axes), -1)
+    return bound.to_user(points).T
+
+
+def _inside(found: tuple[Array, Array], axes: list[Array]) -> BoolArray:
+    kept: BoolArray = (found[0] <= found[1]).reshape([len(axis) for axis in axes])
+    return kept
+
+
+def _zoomed(axis: Array, inside: BoolArray, j: int, size: int) -> Array:
+    """The part of an axis that holds what is inside, with the next value on either side."""
+    kept = np.flatnonzero(inside.any(axis=tuple(i for i in range(inside.ndim) if i != j)))
+    if not kept.size:
+        return np.linspace(axis[0], axis[-1], size)
+    first, last = max(kept[0] - 1, 0), min(kept[-1] + 1, len(axis) - 1)
+    return np.linspace(axis[first], axis[last], size)
+
+
+def _labels(partition: AbstractPartition, cells: Cells) -> IntArray:
+    grouping = partition.group(cells)
+    if not np.array_equal(grouping.x_of_atom, np.arange(cells.n_x)):
+        raise SettingsError(
+            f"The partition {partition.name!r} compares every row on its own, of which nothing is "
+            "certain. Use Distinct() or Auto()."
+        )
+    return grouping.groups
+
+
+def _given(theta: ArrayLike, d: int) -> Array:
+    values = vector("theta", theta)
+    values = values[None] if values.ndim == 1 else values
+    if values.ndim != 2 or values.shape[1] != d or not np.isfinite(values).all():
+        raise SettingsError(
+            f"theta must hold finite numbers in the shape ({d},) or (values, {d}); got shape "
+            f"{np.shape(theta)}."
+        )
+    return values
+
+
+def _said(names: tuple[str, ...], low: Array, high: Array, share: float) -> str:
+    wrong = f"if at most {percent(share)} of the rows are wrong"
+    if np.isnan(low).any():
+        return f"No parameters fit the data {wrong}: more are, or the model is another"
+    ends = ", ".join(
+        f"{name} lies between {a:.3f} and {b:.3f}"
+        for name, a, b in zip(names, low, high, strict=True)
+    )
+    return f"{wrong[0].upper()}{wrong[1:]}, {ends}"

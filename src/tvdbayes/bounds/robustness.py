@@ -1,0 +1,98 @@
+"""How much wrong rows can move the distance between law and model, whatever they are.
+
+A share e of rows comes from any other law. The distance to a model with the x of good rows moves by
+e at most (the triangle inequality). What the estimator sees has the x of the wrong rows in it, too:
+it then rises by e at most (convexity) and falls by ``2 e / (1 + sqrt(e))`` at most. All three are
+attained.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tvdbayes.bounds._words import percent, share_of, written
+
+__all__ = ["Robustness", "robustness_radius"]
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """The range in which wrong rows can move a distance.
+
+    Parameters
+    ----------
+    share : float
+        Share of wrong rows, at most.
+    lower, upper : float
+        The distance changes by no less and no more.
+    statement, assumptions : str, tuple of str
+        What is bounded, and what must be true for it.
+    """
+
+    share: float
+    lower: float
+    upper: float
+    statement: str
+    assumptions: tuple[str, ...]
+
+    @property
+    def radius(self) -> float:
+        """The largest change, up or down."""
+        return max(-self.lower, self.upper)
+
+    @property
+    def closest_model(self) -> float:
+        """How far the model closest to the contaminated law can be from the true one.
+
+        It is no farther from what is seen than the true model is, so both ends add up.
+        """
+        return min(1.0, self.upper - self.lower)
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the bound says nothing."""
+        return self.radius >= 1
+
+    def __str__(self) -> str:
+        return written(self.statement, self.assumptions, self.vacuous)
+
+
+def robustness_radius(
+    share: float, contaminated_x: bool = True, *, as_printed: bool = False
+) -> Robustness:
+    """Bound what a share of wrong rows does to the distance between law and model.
+
+    Parameters
+    ----------
+    share : float
+        Share of wrong rows, from 0 to 1.
+    contaminated_x : bool
+        Whether wrong rows may have any covariates, as in data; False if only their outcomes are
+        wrong, or without covariates.
+    as_printed : bool
+        The paper's Proposition 1: twice the share, true and not sharp.
+
+    Returns
+    -------
+    Robustness
+
+    Examples
+    --------
+    >>> from tvdbayes.bounds import robustness_radius
+    >>> print(robustness_radius(0.1))
+    If at most 10% of the rows are wrong, the distance to any model changes by -0.152 to +0.100, and
+    the closest model is within 0.252 of the true one. Assumes: the other rows come from the model;
+    nothing about the wrong ones.
+    """
+    share = share_of(share)
+    upper = 2 * share if as_printed else share
+    lower = -2 * share / (1 + np.sqrt(share)) if contaminated_x and not as_printed else -upper
+    return Robustness(
+        share,
+        float(lower),
+        upper,
+        f"If at most {percent(share)} of the rows are wrong, the distance to any model changes by "
+        f"{lower:.3f} to {upper:+.3f}, and the closest model is within "
+        f"{min(1.0, upper - lower):.3f} of the true one.",
+        ("the other rows come from the model", "nothing about the wrong ones"),
+    )

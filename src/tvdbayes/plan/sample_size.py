@@ -1,0 +1,435 @@
+"""How many rows an interval needs to be narrow, and how likely it is to exclude zero."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+
+import numpy as np
+
+from tvdbayes._errors import SettingsError
+from tvdbayes._typing import Array, ArrayLike, BoolArray, IntArray
+from tvdbayes.model import Model
+from tvdbayes.partitions import AbstractPartition
+from tvdbayes.plan._simulation import (
+    Contaminant,
+    Design,
+    Progress,
+    Scenario,
+    Simulated,
+    scenario_of,
+    simulate,
+)
+
+__all__ = ["Power", "SampleSize", "power", "sample_size"]
+
+_MOST_SIZES = 12
+
+
+@dataclass(frozen=True, eq=False)
+class SampleSize:
+    """Width of the interval of a coefficient against the number of rows.
+
+    Parameters
+    ----------
+    coefficient, truth : str, float
+        The coefficient, and its value for good rows.
+    target, interval : float
+        The width that is wanted, and the probability inside the interval.
+    share : float
+        Share of wrong rows.
+    rows : (S,)
+        Numbers of rows that were tried, in order.
+    width, error : (S,)
+        Mean width of the interval, and its Monte-Carlo standard error.
+    ordinary_width : (S,)
+        The same of the ordinary fit, which does not know of the wrong rows.
+    covers, ordinary_covers : (S,)
+        Share of data sets whose interval holds the true value.
+    warned : (S,)
+        Share of data sets whose fit had something to warn of.
+    n_sets : int
+        Data sets of each size.
+    """
+
+    coefficient: str
+    truth: float
+    target: float
+    interval: float
+    share: float
+    rows: IntArray
+    width: Array
+    error: Array
+    ordinary_width: Array
+    covers: Array
+    ordinary_covers: Array
+    warned: Array
+    n_sets: int
+
+    @property
+    def needed(self) -> int | None:
+        """Rows from which the mean width is as wanted; None if no number that was tried is."""
+        return _crossing(self.rows, self.width, self.target)
+
+    @property
+    def range(self) -> tuple[int | None, int | None]:
+        """The same with two Monte-Carlo errors taken off the widths, and added to them."""
+        return (
+            _crossing(self.rows, self.width - 2 * self.error, self.target),
+            _crossing(self.rows, self.width + 2 * self.error, self.target),
+        )
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether no number of rows that was tried is enough."""
+        return self.needed is None
+
+    @property
+    def statement(self) -> str:
+        """What was found, in words."""
+        wrong = f", {self.share:.0%} of them wrong," if self.share else ""
+        if self.needed is None:
+            return (
+                f"With {self.rows[-1]:,} rows{wrong} the {self.interval:.0%} interval of "
+                f"{self.coefficient} is still {self.width[-1]:.3g} wide, not {self.target:.3g}."
+            )
+        low, high = self.range
+        first = "" if self.needed > self.rows[0] else "or fewer "
+        covers = np.interp(self.needed, self.rows, self.covers)
+        return (
+            f"About {self.needed:,} rows {first}({_rows(low)} to {_rows(high)}){wrong} make the "
+            f"{self.interval:.0%} interval of {self.coefficient} {self.target:.3g} wide on "
+            f"average; it then holds the true value in {covers:.0%} of the data sets."
+        )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What was simulated."""
+        return _assumed(self.coefficient, self.truth, self.n_sets)
+
+    def __str__(self) -> str:
+        return f"{self.statement} Assumes: {'; '.join(self.assumptions)}."
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, eq=False)
+class Power:
+    """Probability that the interval of a coefficient excludes zero, against the number of rows.
+
+    Parameters
+    ----------
+    coefficient, truth : str, float
+        The coefficient, and its value for good rows.
+    interval, share : float
+        Probability inside the interval, and share of wrong rows.
+    rows : (S,)
+        Numbers of rows, in order.
+    power, ordinary_power : (S,)
+        Share of data sets whose interval lies on the true side of zero, robust and ordinary (on
+        either side where the truth is zero).
+    error : (S,)
+        Monte-Carlo standard error of the first.
+    n_sets : int
+        Data sets of each size.
+    """
+
+    coefficient: str
+    truth: float
+    interval: float
+    share: float
+    rows: IntArray
+    power: Array
+    ordinary_power: Array
+    error: Array
+    n_sets: int
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether there are too few data sets to tell anything."""
+        return bool((2 * self.error >= 0.5).all())
+
+    @property
+    def statement(self) -> str:
+        """What was found, in words."""
+        wrong = f", {self.share:.0%} of them wrong," if self.share else ""
+        found = ", ".join(
+            f"{n:,} rows: {p:.0%} (+- {2 * e:.0%})"
+            for n, p, e in zip(self.rows, self.power, self.error, strict=True)
+        )
+        return (
+            f"Probability that the {self.interval:.0%} interval of {self.coefficient}{wrong} "
+            f"excludes 0: {found}."
+        )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What was simulated."""
+        return _assumed(self.coefficient, self.truth, self.n_sets)
+
+    def __str__(self) -> str:
+        return f"{self.statement} Assumes: {'; '.join(self.assumptions)}."
+
+    __repr__ = __str__
+
+
+def sample_size(
+    model: Model,
+    design: Design,
+    theta: ArrayLike,
+    *,
+    coefficient: str | int,
+    width: float,
+    share: float = 0.0,
+    contaminant: Contaminant | None = None,
+    interval: float = 0.9,
+    rows: Sequence[int] | None = None,
+    n_sets: int = 20,
+    n_draws: int = 200,
+    trials: float = 1.0,
+    partition: AbstractPartition | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> SampleSize:
+    """Find by simulation how many rows make the interval of a coefficient as narrow as wanted.
+
+    Parameters
+    ----------
+    model : Model
+    design : (m, p) or callable
+        Planned covariate rows, drawn with replacement; or a function (rng, n) to (n, p). An
+        intercept is a column of ones.
+    theta : (d,)
+        Parameters that good rows are assumed to have.
+    coefficient : str or int
+        Name of a parameter (columns are called x0, x1, ...), or its place.
+    width : float
+        Width of the interval that is wanted.
+    share : float
+        Share of wrong rows that is feared.
+    contaminant : callable, optional
+        What becomes of them, (rng, x, y) to (x, y): `shifted_by`, `replaced_by`, or your own.
+    interval : float
+        Probability inside the interval.
+    rows : sequence of int, optional
+        Numbers of rows to try; otherwise from 100 upwards until there are enough.
+    n_sets, n_draws : int
+        Data sets of each size, and draws of each fit.
+    trials : float
+        Of every row, for successes out of several.
+    partition : AbstractPartition, optional
+        Which rows are compared together, as in a fit.
+    seed : int
+        The same seed gives the same answer.
+    progress : callable, optional
+        Called with the data sets done, and in all as far as that is known.
+
+    Returns
+    -------
+    SampleSize
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> from tvdbayes import plan
+    >>> found = plan.sample_size(
+    ...     tb.Model(tb.Poisson()), [[1.0]], [np.log(3)], coefficient=0, width=0.15,
+    ...     share=0.1, contaminant=plan.shifted_by(20), n_sets=5, n_draws=50,
+    ... )
+    >>> 200 < found.needed < 1000
+    True
+    """
+    _check(interval, n_sets, n_draws)
+    if not width > 0:
+        raise SettingsError(f"width must be above 0; got {width!r}.")
+    scenario = scenario_of(
+        model,
+        design,
+        theta,
+        coefficient=coefficient,
+        share=share,
+        contaminant=contaminant,
+        trials=trials,
+        partition=partition,
+    )
+    run = _Runner(scenario, n_sets, n_draws, interval, seed, progress)
+    found = _climb(run, width) if rows is None else run.each(_sizes(rows))
+
+    def each(value: Callable[[Simulated], float]) -> Array:
+        return np.array([value(sets) for sets in found])
+
+    truth = scenario.truth
+    return SampleSize(
+        scenario.name,
+        truth,
+        float(width),
+        interval,
+        scenario.share,
+        np.array([sets.n for sets in found]),
+        each(_mean_width),
+        each(lambda s: float((s.high - s.low).std(ddof=1) / np.sqrt(len(s.low)))),
+        each(lambda s: float((s.ordinary_high - s.ordinary_low).mean())),
+        each(lambda s: float(((s.low <= truth) & (truth <= s.high)).mean())),
+        each(lambda s: float(((s.ordinary_low <= truth) & (truth <= s.ordinary_high)).mean())),
+        each(lambda s: s.warned),
+        n_sets,
+    )
+
+
+def power(
+    model: Model,
+    design: Design,
+    theta: ArrayLike,
+    *,
+    coefficient: str | int,
+    rows: int | Sequence[int],
+    share: float = 0.0,
+    contaminant: Contaminant | None = None,
+    interval: float = 0.9,
+    n_sets: int = 40,
+    n_draws: int = 200,
+    trials: float = 1.0,
+    partition: AbstractPartition | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Power:
+    """Find by simulation how often the interval of a coefficient will exclude zero.
+
+    Parameters
+    ----------
+    rows : int or sequence of int
+        Numbers of rows to try.
+    model, design, theta, coefficient, share, contaminant, interval, n_sets, n_draws, trials, \
+partition, seed, progress
+        As in `sample_size`.
+
+    Returns
+    -------
+    Power
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> from tvdbayes import plan
+    >>> groups = np.array([[1.0, 0.0], [1.0, 1.0]])
+    >>> found = plan.power(
+    ...     tb.Model(tb.Poisson()), groups, [1.0, 0.8], coefficient="x1", rows=200, n_sets=5,
+    ...     n_draws=50,
+    ... )
+    >>> found.power
+    array([1.])
+    """
+    _check(interval, n_sets, n_draws)
+    scenario = scenario_of(
+        model,
+        design,
+        theta,
+        coefficient=coefficient,
+        share=share,
+        contaminant=contaminant,
+        trials=trials,
+        partition=partition,
+    )
+    sizes = _sizes(np.atleast_1d(rows))
+    found = _Runner(scenario, n_sets, n_draws, interval, seed, progress).each(sizes)
+    truth = scenario.truth
+
+    def excludes(low: Array, high: Array) -> BoolArray:
+        above: BoolArray = (low > 0) & (truth >= 0)
+        return above | ((high < 0) & (truth <= 0))
+
+    share_of_sets = np.array([excludes(s.low, s.high).mean() for s in found])
+    # A share of 0 or 1 in few data sets is not certain either: half a data set is added to both.
+    smoothed = (share_of_sets * n_sets + 0.5) / (n_sets + 1)
+    return Power(
+        scenario.name,
+        truth,
+        interval,
+        scenario.share,
+        np.array(sizes),
+        share_of_sets,
+        np.array([excludes(s.ordinary_low, s.ordinary_high).mean() for s in found]),
+        np.sqrt(smoothed * (1 - smoothed) / n_sets),
+        n_sets,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Runner:
+    """Simulates data sets of any size, and says how far it is."""
+
+    scenario: Scenario
+    n_sets: int
+    n_draws: int
+    interval: float
+    seed: int
+    progress: Progress | None
+
+    def each(self, sizes: Sequence[int]) -> list[Simulated]:
+        return [self.one(n, i, len(sizes)) for i, n in enumerate(sizes)]
+
+    def one(self, n: int, number: int, n_sizes: int) -> Simulated:
+        def done(sets: int) -> None:
+            if self.progress is not None:
+                self.progress(number * self.n_sets + sets, n_sizes * self.n_sets)
+
+        return simulate(
+            self.scenario,
+            n,
+            n_sets=self.n_sets,
+            n_draws=self.n_draws,
+            interval=self.interval,
+            seed=self.seed,
+            progress=done,
+        )
+
+
+def _climb(run: _Runner, target: float) -> list[Simulated]:
+    """Sizes from 100 upwards: widths fall like 1/sqrt(n), which says where to look next."""
+    n, found = 100, [run.one(100, 0, 1)]
+    while (width := _mean_width(found[-1])) > target and len(found) < _MOST_SIZES:
+        n = int(np.ceil(n * np.clip(1.3 * (width / target) ** 2, 1.4, 4.0)))
+        found.append(run.one(n, len(found), len(found) + 1))
+    return found
+
+
+def _mean_width(sets: Simulated) -> float:
+    return float((sets.high - sets.low).mean())
+
+
+def _crossing(rows: IntArray, width: Array, target: float) -> int | None:
+    """Where the width falls to the target, between sizes as a power of the rows."""
+    enough = np.flatnonzero(width <= target)
+    if not enough.size:
+        return None
+    last = int(enough[0])
+    if last == 0:
+        return int(rows[0])
+    (a, b), (high, low) = np.log(rows[last - 1 : last + 1]), np.log(width[last - 1 : last + 1])
+    return int(np.ceil(np.exp(a + (b - a) * (high - np.log(target)) / (high - low))))
+
+
+def _sizes(rows: Sequence[int] | IntArray) -> list[int]:
+    sizes = sorted(rows)
+    if not sizes or any(n < 2 or n % 1 for n in sizes):
+        raise SettingsError(f"rows must be whole numbers of at least 2; got {rows!r}.")
+    return [int(n) for n in sizes]
+
+
+def _check(interval: float, n_sets: int, n_draws: int) -> None:
+    if not 0 < interval < 1:
+        raise SettingsError(f"interval must lie between 0 and 1; got {interval!r}. Try 0.9.")
+    for name, value in (("n_sets", n_sets), ("n_draws", n_draws)):
+        if not (isinstance(value, Integral) and value >= 2):
+            raise SettingsError(f"{name} must be a whole number of at least 2; got {value!r}.")
+
+
+def _rows(n: int | None) -> str:
+    return "more than were tried" if n is None else f"{n:,}"
+
+
+def _assumed(coefficient: str, truth: float, n_sets: int) -> tuple[str, ...]:
+    return (
+        f"{coefficient} is {truth:g} for good rows",
+        "covariates and wrong rows are as simulated",
+        f"{n_sets} data sets of each size, so the last digits are noise",
+    )
