@@ -2,7 +2,18 @@
 
 import sys
 
-from benchmarks import accuracy, bounds, continuous, cost, coverage, families, misfit, real, refine, speed
+from benchmarks import (
+    accuracy,
+    bounds,
+    continuous,
+    cost,
+    coverage,
+    families,
+    misfit,
+    real,
+    refine,
+    speed,
+)
 
 ALL = {
     "accuracy": accuracy.run,

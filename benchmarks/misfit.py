@@ -76,8 +76,8 @@ CASES = {
     "Poisson(3), n=400, 15 % +3": (rate(0.15, 3), N_SETS),
     "logit, n=1,000, p=4, clean": (answers(0.0), N_SETS),
     "logit, n=1,000, p=4, 7 % leverage": (answers(0.07), 60),
-    "Poisson, n=1,000, p=3, clean": (counts(0.0), 60),
-    "Poisson, n=1,000, p=3, 10 % +20": (counts(0.1), 60),
+    "Poisson, n=1,000, p=3, clean": (counts(0.0), 40),
+    "Poisson, n=1,000, p=3, 10 % +20": (counts(0.1), 20),
 }
 
 
@@ -98,7 +98,7 @@ def run():
         "and not above the realised share; how often the 90 % interval of the draws covers it; how "
         f"often any row is flagged (stated rate on clean data: {FALSE_ALARM:.0%}), the share of "
         "rows flagged, their precision and recall. Monte-Carlo error of a rate near .95 or .05: "
-        ".015 with 200 data sets, .03 with 60.",
+        ".015 with 200 data sets, .03 with 60, .05 with 20.",
         (
             *("data", "sets", "share", "floor", "lower", "lower = 0", "lower <= realised"),
             *("covers realised", "any flag", "flagged", "precision", "recall"),
