@@ -219,7 +219,7 @@ def test_intervals_of_coefficients_are_quantiles_of_the_draws():
     ax = plots.plot_coefficients(names, draws, draws + 0.3, interval=0.8)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["age", "dose"]
     for colour, label, these in (
-        (BLUE, "robust (TVD)", draws[:, 1:3]),
+        (BLUE, "robust", draws[:, 1:3]),
         (VERMILLION, "ordinary (likelihood)", draws[:, 1:3] + 0.3),
     ):
         found = segments(ax, colour)
@@ -292,7 +292,7 @@ def test_bars_hang_from_the_expected_curve():
     for bar, begin, low, high in zip(band, top, record.low, record.high, strict=True):
         ends = bar.get_y(), bar.get_y() + bar.get_height()
         assert np.allclose(ends, (begin - np.sqrt(high), begin - np.sqrt(low)))
-    for label in ("expected: robust (TVD)", "expected: ordinary (likelihood)"):
+    for label in ("expected: robust", "expected: ordinary (likelihood)"):
         assert np.allclose(line(ax, label).get_ydata(), top)
     assert "square root" in ax.get_ylabel()
     assert ax.get_xlabel() == "visits"
@@ -370,8 +370,8 @@ def test_bands_follow_x_in_order():
     ax = plots.plot_bands(
         [30, 10, 20], (mean, mean - 1, mean + 2), (mean, mean, mean), xlabel="x", ylabel="y"
     )
-    assert line(ax, "robust (TVD)").get_xdata().tolist() == [10, 20, 30]
-    assert line(ax, "robust (TVD)").get_ydata().tolist() == [1, 2, 3]
+    assert line(ax, "robust").get_xdata().tolist() == [10, 20, 30]
+    assert line(ax, "robust").get_ydata().tolist() == [1, 2, 3]
     band = next(c for c in ax.collections if isinstance(c, PolyCollection))
     corners = {tuple(corner) for corner in band.get_paths()[0].vertices}
     assert {(10, 0), (10, 3), (20, 1), (20, 4), (30, 2), (30, 5)} <= corners
@@ -404,7 +404,7 @@ def test_levels_have_dots_side_by_side(x):
 
 def test_one_number_is_a_dot():
     ax = plots.plot_bands([5], ([1], [0], [2]), xlabel="x", ylabel="y")
-    assert line(ax, "robust (TVD)").get_xdata() == [5]
+    assert line(ax, "robust").get_xdata() == [5]
     assert np.allclose(segments(ax, BLUE)[0, :, 1], [0, 2])
 
 
@@ -480,7 +480,7 @@ def test_records_of_a_fit_are_drawn_as_they_are():
     cells = tb.Cells.from_rows(x, y, names=("Intercept", "age"))
     fit = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=50)
     ax = plots.plot_coefficients(fit.param_names, fit.draws, fit.kld_draws)
-    assert np.isclose(line(ax, "robust (TVD)").get_xdata()[0], fit.draws[:, 1].mean())
+    assert np.isclose(line(ax, "robust").get_xdata()[0], fit.draws[:, 1].mean())
     shown = rootogram(fit)
     ax = plots.plot_rootogram(shown)
     assert np.isclose(sum(bar.get_height() ** 2 for bar in ax.containers[0]), 400)

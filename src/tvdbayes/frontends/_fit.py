@@ -461,6 +461,12 @@ class Fit:
 
         return predictions(self, at, outcome=outcome, ordinary=ordinary)
 
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+        """Write one self-contained HTML page about this fit."""
+        from tvdbayes.report import write_report
+
+        write_report(self, path, title=title)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fit to a file, which `tvdbayes.load` reads; it holds no code and no pickle."""
         from tvdbayes.frontends._files import save_fit

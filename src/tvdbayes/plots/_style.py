@@ -87,7 +87,7 @@ class Look:
     line: str
 
 
-ROBUST = Look("robust (TVD)", "#0072B2", "o", "#0072B2", "-")
+ROBUST = Look("robust", "#0072B2", "o", "#0072B2", "-")
 ORDINARY = Look("ordinary (likelihood)", "#D55E00", "s", "white", "--")
 
 

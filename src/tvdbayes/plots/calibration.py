@@ -112,7 +112,7 @@ def plot_groups(groups: ByGroup, *, outcome: str = "outcome", ax: Axes | None = 
         color=ROBUST.colour,
         markersize=10,
         markeredgewidth=1.6,
-        label="expected: robust (TVD)",
+        label="expected: robust",
     )
     ax.plot(groups.observed, at, "D", color=INK, markersize=4.5, label="seen")
     label_lines(ax, groups.labels)
