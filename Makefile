@@ -16,13 +16,20 @@ CREATE = $(PYTHON) -m venv $(VENV)
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 endif
 
-.PHONY: demo test bench lint types layers clean
+.PHONY: demo figure test test-all bench lint types layers clean
 
 demo: $(VENV)/.installed
+	$(BIN)/tvdbayes demo --out demo
+
+figure: $(VENV)/.installed
 	$(BIN)/python -m tvdbayes.experiments.figure_1
 
 test: lint types layers
 	$(BIN)/python -m pytest -n 2
+
+# Beside the tests: what needs a browser (Debian: chromium and chromium-driver).
+test-all: test
+	$(BIN)/python -m pytest tests/browser -rs
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -41,11 +48,11 @@ $(BIN)/python:
 	$(CREATE)
 
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
-	$(INSTALL) -e .
+	$(INSTALL) -e '.[demo]'
 	touch $@
 
 $(VENV)/.installed-test: pyproject.toml | $(BIN)/python
-	$(INSTALL) -e '.[test]'
+	$(INSTALL) -e '.[demo,test]'
 	touch $@ $(VENV)/.installed
 
 clean:

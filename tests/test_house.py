@@ -17,7 +17,7 @@ def rooms_in_tree():
     names = {p.stem for p in SOURCE.glob("*.py")} | {
         p.name for p in SOURCE.iterdir() if (p / "__init__.py").exists()
     }
-    return names - {"__init__"}
+    return names - {"__init__", "__main__"}
 
 
 def rooms_in_table():

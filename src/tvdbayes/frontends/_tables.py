@@ -6,10 +6,13 @@ order of the rows cannot matter, and ten million rows with few distinct ones cos
 those few.
 """
 
+import csv
 import os
 import warnings
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,12 +24,16 @@ from tvdbayes._errors import DataError, MissingRowsWarning, SettingsError, listi
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.cells import distinct_rows, totals
 
-__all__ = ["Data", "Missing", "Source", "Table", "open_data"]
+__all__ = ["Data", "Missing", "Source", "Table", "did_you_mean", "open_data", "read_file"]
 
 Data = Any
 """A data frame (pandas, polars, pyarrow, ...), a dict of columns, or a path to CSV or Parquet."""
 
 Missing = Literal["error", "drop"]
+
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_NAMED_COLUMNS = 30
+_LOOKED_AT = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,19 +123,14 @@ class Source:
 def open_data(data: Data) -> Source:
     """Whatever a user calls data."""
     if isinstance(data, str | os.PathLike):
-        data = _read(Path(data))
+        data = read_file(data)
     if isinstance(data, dict):
         try:
             data = pd.DataFrame(data)
         except (ValueError, TypeError) as error:
             raise DataError(f"The data must be columns of equal length: {error}") from error
     if isinstance(data, pd.DataFrame):
-        repeated = data.columns[data.columns.duplicated()].unique()
-        if len(repeated):
-            raise DataError(
-                f"Column names must be unique; {', '.join(map(repr, repeated))} comes more than "
-                "once. Rename one of them."
-            )
+        _require_unique(data.columns.tolist())
     try:
         frame = nw.from_native(data, eager_only=True)
     except TypeError as error:
@@ -144,24 +146,102 @@ def open_data(data: Data) -> Source:
     return Source(frame)
 
 
-def _read(path: Path) -> pd.DataFrame:
+def read_file(path: str | os.PathLike[str], sep: str = ",") -> pd.DataFrame:
+    """The table in a CSV or Parquet file; `sep` stands between the values of a line of CSV."""
+    path = Path(path)
     kind = path.suffix.lower()
     if kind not in (".csv", ".parquet", ".pq"):
         raise DataError(
             f"Files are read as CSV or Parquet, by their ending; got {path.name!r}. "
             "Read it yourself and pass the data frame."
         )
+    if path.is_dir():
+        raise DataError(f"{str(path)!r} is a folder. Give the name of a CSV or Parquet file.")
     if not path.is_file():
-        raise DataError(f"There is no file {str(path)!r}.")
+        raise DataError(
+            f"There is no file {str(path)!r}. Check the name and the working directory."
+        )
     try:
-        return pd.read_csv(path) if kind == ".csv" else pd.read_parquet(path)
+        frame = _read_csv(path, sep) if kind == ".csv" else pd.read_parquet(path)
+    except DataError:
+        raise
     except ImportError as error:
         raise DataError(
             "Parquet files need pyarrow: pip install pyarrow. Or pass a data frame."
         ) from error
-    except (ValueError, OSError) as error:
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{str(path)!r} is not UTF-8 text (byte {error.object[error.start]:#04x} at "
+            f"{error.start:,}). Save it as UTF-8, or read it with its encoding and pass the data "
+            "frame."
+        ) from error
+    except (ValueError, OSError, csv.Error) as error:
         # Parsers raise their own kinds of ValueError; all mean that the file cannot be read.
-        raise DataError(f"{str(path)!r} cannot be read: {error}") from error
+        raise DataError(f"{str(path)!r} cannot be read: {_first_line(error)}.") from error
+    if not len(frame):
+        raise DataError(f"{str(path)!r} has {len(frame.columns)} columns but no rows.")
+    return frame
+
+
+def _read_csv(path: Path, sep: str) -> pd.DataFrame:
+    """The table, once its first line is known to name columns: pandas would make do with less."""
+    with path.open("rb") as file:
+        if b"\0" in file.read(_LOOKED_AT):
+            raise DataError(
+                f"{str(path)!r} is not UTF-8 text: it holds zero bytes, as spreadsheets and other "
+                "binary files do. Export it as CSV in UTF-8."
+            )
+    with path.open(encoding="utf-8-sig", newline="") as text:
+        names = next(filter(None, csv.reader(text, delimiter=sep)), [])
+    if not names:
+        raise DataError(f"{str(path)!r} is empty. Its first line must name the columns.")
+    other = [s for s in _SEPARATORS if s in names[0]]
+    if len(names) == 1 and other:
+        raise DataError(
+            f"{str(path)!r} has one column, {names[0]!r:.60}: its values seem to be separated by "
+            f"{_SEPARATORS[other[0]]}. Read it with pandas.read_csv(..., sep={other[0]!r}) and "
+            "pass the data frame."
+        )
+    # Columns without a name are left behind by spreadsheets, and cannot be asked for.
+    _require_unique(list(filter(None, names)))
+    with warnings.catch_warnings():
+        # Lines longer than the first are cut with a warning otherwise, and shift the columns.
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        try:
+            return pd.read_csv(path, sep=sep, index_col=False, low_memory=False)
+        except pd.errors.ParserWarning as error:
+            raise DataError(
+                f"{str(path)!r} has lines with more values than its first line names columns "
+                f"({len(names)}). Name every column, and quote values that hold {sep!r}."
+            ) from error
+
+
+def _first_line(error: Exception) -> str:
+    """What a parser or the system says, without its own prefix and full stop."""
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return (
+        str(text)
+        .strip()
+        .splitlines()[0]
+        .removeprefix("Error tokenizing data. C error: ")
+        .rstrip(".")
+    )
+
+
+def did_you_mean(name: object, known: Iterable[object]) -> str:
+    """A question that names what was probably meant, with a blank before it; or nothing."""
+    by_lower = {str(one).lower(): one for one in known}
+    near = get_close_matches(str(name).lower(), by_lower, 1)
+    return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
+
+
+def _require_unique(names: Sequence[object]) -> None:
+    repeated = [name for name, times in Counter(names).items() if times > 1]
+    if repeated:
+        raise DataError(
+            f"Column names must be unique; {', '.join(map(repr, repeated))} comes more than "
+            "once. Rename one of them."
+        )
 
 
 def _column(series: nw.Series[Any], name: str) -> pd.Series:
@@ -226,8 +306,10 @@ def _codes(column: pd.Series, name: str) -> tuple[IntArray, int]:
 
 def _require(name: object, columns: list[str]) -> None:
     if name not in columns:
+        more = ", ..." if len(columns) > _NAMED_COLUMNS else ""
         raise DataError(
-            f"{name!r} is no column of the data. Columns: {', '.join(map(str, columns))}."
+            f"{name!r} is no column of the data.{did_you_mean(name, columns)} "
+            f"Columns: {', '.join(map(str, columns[:_NAMED_COLUMNS]))}{more}."
         )
 
 

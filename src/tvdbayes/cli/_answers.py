@@ -1,0 +1,188 @@
+"""What a fit says, for people and for machines."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import click
+import numpy as np
+import pandas as pd
+
+from tvdbayes import __version__
+from tvdbayes.cli._outputs import SCORES
+from tvdbayes.cli._text import Column, heading, note, number, paragraph, table
+from tvdbayes.cli._words import noted, plain, printable
+from tvdbayes.frontends import Fit
+from tvdbayes.posterior.misfit import Misfit
+
+__all__ = ["Answers", "finite"]
+
+_INTERVAL = 0.9
+_SHOWN = 10
+_SAID_ELSEWHERE = ("search", "ordinary search", "groups", "ordinary fit", "misfit")
+"""Findings of a check that the warnings of a fit, the table or the unexplained share tell too."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """A fit with everything that is told of it."""
+
+    fit: Fit
+    misfit: Misfit
+    rows: pd.DataFrame
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, fit: Fit, notes: list[str]) -> "Answers":
+        """Ask the fit; `notes` are what it has warned of so far."""
+        with noted() as more:
+            misfit, rows, check = fit.misfit(_INTERVAL), fit.rows(), fit.check(misfit=False)
+        found = [
+            plain(finding.text)
+            for finding in check.findings
+            if finding.level != "good" and finding.about not in _SAID_ELSEWHERE
+        ]
+        return cls(fit, misfit, rows, tuple(dict.fromkeys([*notes, *more, *found])))
+
+    def show(self) -> None:
+        """Print for a reader."""
+        posterior = self.fit.posterior
+        click.echo(heading(printable(self.fit.formula)))
+        left_out = int((self.fit.cell_of_row < 0).sum())
+        more = f" ({left_out:,} more left out)" if left_out else ""
+        refined = ", reweighted" if posterior.refine else ""
+        click.echo(
+            paragraph(
+                f"{posterior.model.family.name} by {posterior.divergence.name}{refined}: "
+                f"{posterior.cells.n_obs:,g} rows{more}, {posterior.n_draws:,} draws, seed "
+                f"{posterior.seed}"
+            )
+        )
+        click.echo(f"\n{self._coefficients()}")
+        click.echo(f"\n{heading('Unexplained')}\n{paragraph(str(self.misfit))}")
+        click.echo(f"\n{self._suspects()}")
+        if self.notes:
+            click.echo()
+        for text in self.notes:
+            click.echo(note(text))
+
+    def _coefficients(self) -> str:
+        summary = self.fit.summary(_INTERVAL)
+        spread = summary["sd"]
+
+        def interval(low: str, high: str) -> list[str]:
+            ends = zip(summary[low], summary[high], spread, strict=True)
+            return [f"[{number(a, sd)}, {number(b, sd)}]" for a, b, sd in ends]
+
+        def mean(name: str) -> list[str]:
+            return [number(value, sd) for value, sd in zip(summary[name], spread, strict=True)]
+
+        apart = (summary["diff_low"] > 0) | (summary["diff_high"] < 0)
+        span = f"{_INTERVAL:.0%} interval"
+        shown = table(
+            [
+                Column("", summary.names, left=True),
+                Column("robust", mean("mean")),
+                Column(span, interval("low", "high")),
+                Column("ordinary", mean("kld_mean")),
+                Column(span, interval("kld_low", "kld_high")),
+                Column("", ["*" if one else " " for one in apart]),
+                Column("difference", mean("diff"), needed=False),
+                Column(span, interval("diff_low", "diff_high"), needed=False),
+            ]
+        )
+        told = (
+            "* robust and ordinary differ: some rows, or the form of the model, pull the "
+            "ordinary one."
+            if apart.any()
+            else "Robust and ordinary answers agree."
+        )
+        head, *lines = shown.split("\n")
+        return "\n".join([heading(head), *lines, paragraph(told, "  ")])
+
+    def _suspects(self) -> str:
+        rows = self.rows
+        flagged = int(rows["flag"].sum())
+        worst = self._worst().head(_SHOWN)
+        if worst.empty:
+            return f"{heading('Suspicious rows')}\nNone."
+        known = [name for name in rows.columns if name not in SCORES]
+        columns = [
+            Column("", ["*" if flag else " " for flag in worst["flag"]]),
+            Column("row", [str(i) for i in worst.index]),
+            *(_data_column(name, worst[name], i == 0) for i, name in enumerate(known)),
+            Column("seen", [number(v) for v in worst["observed"]]),
+            Column("expected", ["<0.001" if v < 1e-3 else number(v) for v in worst["expected"]]),
+            Column("unexplained", [f"{v:.0%}" for v in worst["score"]], needed=False),
+        ]
+        stand = "stands" if flagged == 1 else "stand"
+        told = (
+            f"{flagged:,} of {len(rows):,} rows {stand} out (*). "
+            if flagged
+            else "No row stands out beyond chance. "
+        )
+        told += "Row 0 is the first below the header. "
+        told += "Seen and expected count rows with this outcome and the same or nearby covariates."
+        title = "Most suspicious rows"
+        return "\n".join([heading(title), paragraph(told), table(columns)])
+
+    def _worst(self) -> pd.DataFrame:
+        """Rows of which at least half is too much, the most surprising first."""
+        rows = self.rows[self.rows["surprise"] > 0]
+        return rows.sort_values(["flag", "surprise", "score"], ascending=False, kind="stable")
+
+    def to_json(self) -> dict[str, Any]:
+        """The same for a machine; rows count from 0, as everywhere."""
+        posterior = self.fit.posterior
+        summary = self.fit.summary(_INTERVAL)
+        flagged = self._worst().query("flag")
+        outcome = self._outcome()
+        return {
+            "tvdbayes": __version__,
+            "formula": self.fit.formula,
+            "family": posterior.model.family.name,
+            "divergence": posterior.divergence.name,
+            "refine": posterior.refine,
+            "n_rows": len(self.fit.cell_of_row),
+            "n_left_out": int((self.fit.cell_of_row < 0).sum()),
+            "n_draws": posterior.n_draws,
+            "seed": posterior.seed,
+            "interval": _INTERVAL,
+            "coefficients": [
+                {
+                    "name": name,
+                    **{key: finite(column[i]) for key, column in summary.columns.items()},
+                }
+                for i, name in enumerate(summary.names)
+            ],
+            "misfit": {
+                name: finite(getattr(self.misfit, name))
+                for name in ("mean", "low", "high", "floor", "floor_high", "lower")
+            },
+            "flagged_rows": [
+                {
+                    "row": row,
+                    **{name: finite(flagged[name][row]) for name in (outcome, *SCORES[:-1])},
+                }
+                for row in flagged.index.tolist()
+            ],
+            "warnings": list(self.notes),
+        }
+
+    def _outcome(self) -> str:
+        name = self.fit.data.outcome if self.fit.data else ""
+        return name if name in self.rows else f"data: {name}"
+
+
+def finite(value: Any) -> Any:
+    """A value that JSON can hold: what is not finite is null."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value if isinstance(value, int | float | str | bool | None) else str(value)
+
+
+def _data_column(name: str, values: "pd.Series", needed: bool) -> Column:
+    numbers = values.dtype.kind in "iuf"
+    cells = [str(v) if not numbers or v == int(v) else f"{v:.4g}" for v in values.tolist()]
+    return Column(str(name), cells, left=not numbers, needed=needed)

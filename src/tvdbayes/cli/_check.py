@@ -1,0 +1,243 @@
+"""``tvdbayes check``: what a fit would see, compare, need and take."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import click
+import numpy as np
+import pandas as pd
+
+from tvdbayes._errors import Interrupted
+from tvdbayes.bootstrap import plan_of, posterior_bootstrap
+from tvdbayes.cli._answers import finite
+from tvdbayes.cli._request import Request
+from tvdbayes.cli._text import heading, in_words, joined, note, paragraph
+from tvdbayes.cli._words import noted, plain, printable
+from tvdbayes.frontends import Fit
+from tvdbayes.frontends._checks import check_table
+from tvdbayes.frontends._progress import progress_bar
+from tvdbayes.frontends._settings import DIVERGENCES, PARTITIONS
+from tvdbayes.frontends._survey import Survey
+from tvdbayes.posterior import Posterior
+from tvdbayes.refits import replicate
+
+__all__ = ["run_check"]
+
+_ENOUGH_SECONDS = 1.0
+_REPLICATES = 200
+_TIMED_REPLICATES = 20
+_SOLVES = 2
+"""Fits of each replicate: with random weights and without."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pilot:
+    """The first draws of a fit, and how long they took.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    setup, per_draw, floor : float
+        Seconds: before the first draw, for each draw, and for the noise floor.
+    """
+
+    posterior: Posterior
+    setup: float
+    per_draw: float
+    floor: float
+
+    def seconds(self, n_draws: int, n_jobs: int) -> float:
+        """What a fit of so many draws takes, with the answers that need refits."""
+        jobs = n_jobs if n_jobs > 0 else os.cpu_count() or 1
+        return self.setup + self.per_draw * n_draws / jobs + self.floor
+
+
+def run_check(request: Request, *, as_json: bool) -> None:
+    """Encode the data, time the first draws, and print."""
+    frame = request.read()
+    with noted() as notes:
+        found = request.survey(frame)
+        check_table(found.cells, found.model.family, found.encoded.linear, request.ridge)
+        with progress_bar(None, "timing the first draws"):
+            pilot = _pilot(request, found)
+    fit = found.fit_of(pilot.posterior)
+    doubts = [
+        plain(f.text)
+        for f in fit.check(misfit=False).findings
+        if f.level == "problem" and f.about in ("search", "ordinary search", "groups")
+    ]
+    notes = list(dict.fromkeys([*notes, *doubts]))
+    if as_json:
+        click.echo(json.dumps(_facts(request, fit, pilot, notes), indent=2, allow_nan=False))
+        return
+    click.echo(heading(printable(request.formula)))
+    for about, text in _lines(request, frame, fit, pilot):
+        indent = " " * 13
+        click.echo(paragraph(f"{about:<11}  {printable(text)}", indent))
+    for text in notes:
+        click.echo(note(text))
+
+
+def _pilot(request: Request, found: Survey) -> Pilot:
+    """Draw until a second has passed and two blocks are done, or all draws are.
+
+    A callback that raises what Ctrl-C raises ends a fit as that does: with its finished draws.
+    """
+    started = time.perf_counter()
+    marks: list[tuple[int, float]] = []
+
+    def watch(done: int, total: int) -> None:
+        del total
+        marks.append((done, time.perf_counter() - started))
+        if _enough(marks):
+            raise KeyboardInterrupt
+
+    try:
+        posterior = posterior_bootstrap(
+            found.model,
+            found.cells,
+            divergence=DIVERGENCES[request.divergence],
+            partition=PARTITIONS[request.partition],
+            n_draws=request.draws,
+            seed=request.seed,
+            ridge=request.ridge,
+            refine=request.refine,
+            progress=watch,
+        )
+    except Interrupted as stop:
+        if not _enough(marks):
+            raise
+        posterior = stop.partial
+    (first, first_at), (last, last_at) = marks[0], marks[-1]
+    if last > first:
+        per_draw = (last_at - first_at) / (last - first)
+        setup = max(first_at - first * per_draw, 0.0)
+    else:
+        # One block holds all draws: what comes before it is made again, and timed.
+        setup = min(_timed(lambda: plan_of(posterior)), first_at)
+        per_draw = (first_at - setup) / first
+    if last_at > 2 * _ENOUGH_SECONDS:
+        # Refits would take long, too: they are reckoned from the draws.
+        floor = setup + _REPLICATES * _SOLVES * per_draw
+    else:
+        few = _timed(lambda: replicate(posterior, _TIMED_REPLICATES))
+        floor = few + (_REPLICATES / _TIMED_REPLICATES - 1) * max(few - setup, 0.0)
+    return Pilot(posterior, setup, per_draw, floor)
+
+
+def _enough(marks: list[tuple[int, float]]) -> bool:
+    return len(marks) > 1 and marks[-1][1] > _ENOUGH_SECONDS
+
+
+def _timed(work: Any) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def _lines(
+    request: Request, frame: pd.DataFrame, fit: Fit, pilot: Pilot
+) -> Iterator[tuple[str, str]]:
+    posterior = fit.posterior
+    cells, groups = posterior.cells, posterior.groups
+    left_out = int((fit.cell_of_row < 0).sum())
+    yield (
+        "data",
+        f"{len(frame):,} rows, {len(frame.columns)} columns"
+        + (f"; {left_out:,} rows left out" if left_out else ""),
+    )
+    yield "outcome", _outcome(fit)
+    yield (
+        "covariates",
+        f"{cells.n_x:,} distinct x, {cells.n_cells:,} cells (distinct x with an outcome)",
+    )
+    yield "parameters", f"{len(fit.param_names)}: {joined(fit.param_names)}"
+    if posterior.divergence.on_groups:
+        together = f"{groups.n_partitions} times over, " if groups.n_partitions > 1 else ""
+        kind = {
+            "distinct": "rows with equal covariates",
+            "kmeans": "rows with nearby covariates",
+            "singletons": "single rows",
+        }[groups.name]
+        asked = f"{request.partition} chooses " if request.partition == "auto" else ""
+        yield (
+            "compared",
+            f"{asked}{kind} ({groups.name}): {together}{groups.n_groups:,.0f} groups, median "
+            f"{groups.median_size:,.0f} rows; expected bias of slopes "
+            f"{min(groups.expected_bias, 1):.1%}",
+        )
+        yield "bins", str(posterior.bins) if posterior.bins else "none: counts compared one by one"
+    else:
+        yield "compared", f"row by row ({posterior.divergence.name})"
+    yield "memory", _memory_in_words(request.jobs)
+    total = pilot.seconds(request.draws, request.jobs)
+    yield (
+        "time",
+        f"{in_words(total)} for {request.draws:,} draws, {in_words(pilot.floor)} of it for the "
+        f"noise floor; extrapolated from {posterior.n_draws:,} draws. A report takes a few seconds "
+        "more.",
+    )
+
+
+def _outcome(fit: Fit) -> str:
+    """The range of the outcome, or how often each of its levels comes."""
+    posterior = fit.posterior
+    cells, family = posterior.cells, posterior.model.family
+    name = fit.data.outcome if fit.data else "outcome"
+    if family.levels:
+        total = np.bincount(cells.y.astype(int), cells.counts, len(family.levels))
+        levels = [f"{level} ({n:,g})" for level, n in zip(family.levels, total, strict=True)]
+        return f"{name}: {joined(levels)}"
+    mean = float(cells.p @ cells.y)
+    zeros = float(cells.p[cells.y == 0].sum())
+    return f"{name}: {cells.y.min():,g} to {cells.y.max():,g}, mean {mean:.3g}, {zeros:.0%} zeros"
+
+
+def _peak_memory() -> float | None:
+    """Bytes that this process has taken at its peak; None where the system does not say."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return float(peak if sys.platform == "darwin" else 1024 * peak)
+
+
+def _memory_in_words(jobs: int) -> str:
+    peak = _peak_memory()
+    if peak is None:
+        return "not measured on this system"
+    each = " in each of its processes" if jobs != 1 else ""
+    return f"about {peak / 2**20:,.0f} MiB{each}: the peak of this check; draws come in blocks"
+
+
+def _facts(request: Request, fit: Fit, pilot: Pilot, notes: list[str]) -> dict[str, Any]:
+    """The same for a machine."""
+    posterior = fit.posterior
+    cells, groups = posterior.cells, posterior.groups
+    return {
+        "formula": fit.formula,
+        "family": posterior.model.family.name,
+        "n_rows": len(fit.cell_of_row),
+        "n_left_out": int((fit.cell_of_row < 0).sum()),
+        "n_x": cells.n_x,
+        "n_cells": cells.n_cells,
+        "parameters": list(fit.param_names),
+        "outcome": {"low": finite(cells.y.min()), "high": finite(cells.y.max())},
+        "levels": list(posterior.model.family.levels),
+        "partition": groups.name,
+        "n_partitions": groups.n_partitions,
+        "n_groups": finite(groups.n_groups),
+        "median_group": finite(groups.median_size),
+        "expected_bias": finite(groups.expected_bias),
+        "bins": str(posterior.bins) if posterior.bins else None,
+        "peak_bytes": _peak_memory(),
+        "seconds": finite(pilot.seconds(request.draws, request.jobs)),
+        "n_timed_draws": posterior.n_draws,
+        "warnings": notes,
+    }

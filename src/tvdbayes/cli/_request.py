@@ -1,0 +1,73 @@
+"""What a user asks for on the command line, and the library's words for it."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from tvdbayes.frontends import Fit, fit
+from tvdbayes.frontends._survey import Survey, survey
+from tvdbayes.frontends._tables import read_file
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Request"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """Data, formula and settings, as the options of `fit` and `check` give them."""
+
+    data: str
+    formula: str
+    family: str = "poisson"
+    link: str | None = None
+    divergence: str = "tvd"
+    draws: int = 1000
+    seed: int = 0
+    offset: str | None = None
+    exposure: str | None = None
+    trials: str | int | None = None
+    weights: str | None = None
+    partition: str = "auto"
+    ridge: float | Literal["auto"] = "auto"
+    refine: Literal["reweight"] | None = None
+    missing: Literal["error", "drop"] = "error"
+    collinear: Literal["error", "drop"] = "error"
+    jobs: int = 1
+    sep: str = ","
+
+    def read(self) -> "pd.DataFrame":
+        """The table in the file."""
+        return read_file(self.data, self.sep)
+
+    @property
+    def _encoding(self) -> dict[str, Any]:
+        return {
+            "family": self.family,
+            "link": self.link,
+            "offset": self.offset,
+            "exposure": self.exposure,
+            "trials": self.trials,
+            "weights": self.weights,
+            "missing": self.missing,
+            "collinear": self.collinear,
+        }
+
+    def fit(self, frame: "pd.DataFrame") -> Fit:
+        """Fit the model to the table."""
+        return fit(
+            self.formula,
+            frame,
+            divergence=self.divergence,
+            n_draws=self.draws,
+            seed=self.seed,
+            partition=self.partition,
+            ridge=self.ridge,
+            refine=self.refine,
+            n_jobs=self.jobs,
+            **self._encoding,
+        )
+
+    def survey(self, frame: "pd.DataFrame") -> Survey:
+        """Encode the table, and fit nothing."""
+        return survey(self.formula, frame, predictors=None, **self._encoding)

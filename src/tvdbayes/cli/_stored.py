@@ -1,0 +1,85 @@
+"""``tvdbayes report`` and ``tvdbayes compare``: what is made of fits in files."""
+
+import json
+from pathlib import Path
+
+import click
+
+from tvdbayes._errors import SettingsError, StorageError
+from tvdbayes.cli._answers import finite
+from tvdbayes.cli._outputs import whole_folder
+from tvdbayes.cli._text import Column, heading, note, number, paragraph, table
+from tvdbayes.cli._words import noted, printable
+from tvdbayes.frontends import Fit, compare, load
+
+__all__ = ["run_compare", "run_report"]
+
+
+def load_fit(path: Path) -> Fit:
+    """The fit in a file."""
+    found = load(path)
+    if not isinstance(found, Fit):
+        raise StorageError(
+            f"{str(path)!r} holds draws without their formula. Save what fit returns, fit.save()."
+        )
+    return found
+
+
+def run_report(path: Path, out: Path | None, title: str | None) -> None:
+    """Write the page, whole, and say where it is."""
+    from tvdbayes.report import write_report
+
+    fit = load_fit(path)
+    target = path.with_suffix(".html") if out is None else out
+    if target.is_dir():
+        raise StorageError(f"{str(target)!r} is a folder. Give the name of a file: --out FILE.")
+    with whole_folder(target.parent) as staged:
+        write_report(fit, staged / target.name, title=title)
+    click.echo(f"Report: {target}")
+
+
+def run_compare(paths: tuple[Path, ...], *, folds: int, draws: int, as_json: bool) -> None:
+    """Score fits on rows that they have not seen, and print the best first."""
+    if len(set(paths)) < len(paths):
+        raise SettingsError("A file is named twice. Name each fit once.")
+    short = [path.stem for path in paths]
+    if len(set(short)) < len(short):
+        short = [str(path) for path in paths]
+    fits = {name: load_fit(path) for name, path in zip(short, paths, strict=True)}
+    with noted() as notes:
+        found = compare(fits, n_folds=folds, n_draws=draws)
+    if as_json:
+        lines = [
+            {"fit": name, **{key: finite(c[i]) for key, c in found.columns.items()}}
+            for i, name in enumerate(found.names)
+        ]
+        click.echo(json.dumps({"fits": lines, "warnings": notes}, indent=2, allow_nan=False))
+        return
+    behind = zip(found["log_diff"], found["log_error"], strict=True)
+    shown = table(
+        [
+            Column("fit", found.names, left=True),
+            Column("log score", [f"{v:.4f}" for v in found["log"]]),
+            Column("behind (s.e.)", [f"{v:.4f} ({e:.4f})" if e else "" for v, e in behind]),
+            Column("unexplained", [f"{v:.1%}" for v in found["unexplained"]]),
+            Column("by chance", [f"{v:.1%}" for v in found["by_chance"]]),
+            Column("ranked prob. score", [number(v) for v in found["rps"]], needed=False),
+        ]
+    )
+    head, *rest = shown.split("\n")
+    click.echo("\n".join([heading(head), *rest]))
+    click.echo()
+    for name, fit in fits.items():
+        family, by = fit.posterior.model.family.name, fit.posterior.divergence.name
+        formula = " ".join(printable(fit.formula).split())
+        click.echo(paragraph(f"{name}: {formula} ({family} by {by})", "  "))
+    click.echo()
+    click.echo(
+        paragraph(
+            f"Scores are of rows held out in {folds} folds: lower is better. Held-out rows may be "
+            "wrong too, and a fit that follows wrong rows scores well on them: look at the "
+            "unexplained share beside the score."
+        )
+    )
+    for text in notes:
+        click.echo(note(text))

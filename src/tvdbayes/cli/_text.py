@@ -1,0 +1,158 @@
+"""Tables and paragraphs for a terminal of any width, or a file."""
+
+import math
+import shutil
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import click
+from rich.cells import cell_len, set_cell_size
+
+from tvdbayes.cli._words import printable
+
+__all__ = [
+    "Column",
+    "heading",
+    "in_words",
+    "joined",
+    "note",
+    "number",
+    "paragraph",
+    "table",
+    "width",
+]
+
+_WIDEST = 120
+_NARROWEST_NAME = 12
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table, as text.
+
+    Parameters
+    ----------
+    head : str
+    cells : sequence of str
+    left : bool
+        Whether text begins at the left; numbers end at the right.
+    needed : bool
+        Whether it stays where there is no room, and is cut if it must.
+    """
+
+    head: str
+    cells: Sequence[str]
+    left: bool = False
+    needed: bool = True
+
+    @property
+    def width(self) -> int:
+        """Places that the longest cell takes."""
+        return max(cell_len(self.head), *(cell_len(cell) for cell in self.cells), 0)
+
+
+def width() -> int:
+    """Places in a line: those of the terminal, 80 where there is none."""
+    return min(max(shutil.get_terminal_size((80, 24)).columns, 40), _WIDEST)
+
+
+def table(columns: Sequence[Column]) -> str:
+    """The columns side by side: those that fit, from left to right, and all that are needed."""
+    made = [
+        Column(printable(c.head), [*map(printable, c.cells)], c.left, c.needed) for c in columns
+    ]
+    room = width() - sum(c.width + 2 for c in made if c.needed) + 2
+    kept = []
+    for column in made:
+        if not column.needed:
+            if column.width + 2 > room:
+                continue
+            room -= column.width + 2
+        kept.append(column)
+    # What is too long even so is the names: they are cut.
+    widths = [c.width for c in kept]
+    for i, column in enumerate(kept):
+        if room < 0 and column.left:
+            cut = max(min(widths[i], _NARROWEST_NAME), widths[i] + room)
+            room += widths[i] - cut
+            widths[i] = cut
+    lines = zip(*([c.head, *c.cells] for c in kept), strict=True)
+    return "\n".join(
+        "  ".join(
+            _placed(cell, size, column.left)
+            for cell, size, column in zip(line, widths, kept, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _placed(cell: str, size: int, left: bool) -> str:
+    """A cell in its place, cut where it is too long."""
+    if cell_len(cell) > size:
+        return set_cell_size(cell, size - 2) + ".."
+    blank = " " * (size - cell_len(cell))
+    return cell + blank if left else blank + cell
+
+
+def paragraph(text: str, indent: str = "") -> str:
+    """Text in lines that fit; those after the first are indented."""
+    lines = text.split("\n")
+    return "\n".join(
+        textwrap.fill(line, width(), subsequent_indent=indent, break_on_hyphens=False)
+        for line in lines
+    )
+
+
+def note(text: str) -> str:
+    """A warning in lines that fit."""
+    return paragraph(f"note: {text}", "  ").replace("note:", click.style("note:", fg="yellow"), 1)
+
+
+def heading(text: str) -> str:
+    """A line that stands out where the terminal can show it."""
+    return click.style(text, bold=True)
+
+
+def number(value: float, spread: float | None = None) -> str:
+    """A number to two digits of its spread, or to three digits.
+
+    Examples
+    --------
+    >>> from tvdbayes.cli._text import number
+    >>> number(1.23456, 0.0789), number(0.0001234), number(12345678.0)
+    ('1.235', '0.000123', '1.23e+07')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    if spread is None or not (math.isfinite(spread) and spread > 0):
+        return f"{value:.3g}"
+    digits = 1 - math.floor(math.log10(spread))
+    if digits > 6 or abs(value) >= 1e7:
+        return f"{value:.3g}"
+    return f"{value:.{max(digits, 0)}f}"
+
+
+def joined(names: Sequence[str], most: int = 10) -> str:
+    """Names in a line, the first of many."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def in_words(seconds: float) -> str:
+    """A time that is an estimate, rounded as one.
+
+    Examples
+    --------
+    >>> from tvdbayes.cli._text import in_words
+    >>> [in_words(s) for s in (0.3, 4.4, 95, 8000)]
+    ['less than a second', 'about 4 s', 'about 2 min', 'about 2 h 13 min']
+    """
+    if seconds < 1:
+        return "less than a second"
+    if seconds < 90:
+        return f"about {seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"about {minutes} min"
+    return f"about {minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,67 @@
+"""Messages of the library in the words of the command line."""
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tvdbayes._errors import TVDBayesWarning
+
+__all__ = ["noted", "plain", "printable"]
+
+_OPTIONS = {
+    name: f"--{name.removeprefix('n_')}"
+    for name in (
+        *("family", "link", "divergence", "n_draws", "seed", "offset", "exposure", "trials"),
+        *("weights", "partition", "ridge", "refine", "missing", "collinear", "n_jobs"),
+    )
+}
+_ARGUMENT = re.compile(rf"\b({'|'.join(_OPTIONS)})=(?!tb\.)(?:(['\"])(.*?)\2|([\w.]+))?")
+_SEPARATED = re.compile(
+    r"Read it with pandas\.read_csv\(\.\.\., sep=(.*)\) and pass the data frame"
+)
+
+
+def plain(message: object) -> str:
+    """One line that speaks of options rather than arguments.
+
+    Examples
+    --------
+    >>> from tvdbayes.cli._words import plain
+    >>> plain('1 of 9 is not (first: nan in row 3). Drop it, or pass missing="drop".')
+    '1 of 9 is not (first: nan in row 3). Drop it, or pass --missing drop.'
+    """
+    text = _ARGUMENT.sub(_as_option, " ".join(str(message).split()))
+    return printable(_SEPARATED.sub(r"Pass --sep \1", text))
+
+
+def _as_option(found: re.Match[str]) -> str:
+    value = found[3] or found[4]
+    return f"{_OPTIONS[found[1]]} {value}" if value else _OPTIONS[found[1]]
+
+
+def printable(text: object) -> str:
+    r"""Text from the data without what would move the cursor, colour the terminal or hide itself.
+
+    Examples
+    --------
+    >>> from tvdbayes.cli._words import printable
+    >>> printable("\x1b[31mred")
+    '\\x1b[31mred'
+    """
+    escaped = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+    return "".join(escaped)
+
+
+@contextmanager
+def noted() -> Iterator[list[str]]:
+    """Collect what the library warns of; the list is complete when the block ends."""
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", TVDBayesWarning)
+        yield notes
+    for one in said:
+        if issubclass(one.category, TVDBayesWarning):
+            notes += [plain(one.message)] if plain(one.message) not in notes else []
+        else:
+            warnings.showwarning(one.message, one.category, one.filename, one.lineno)

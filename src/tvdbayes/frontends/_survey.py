@@ -1,0 +1,164 @@
+"""Data that a formula has encoded, before anything is fitted to them."""
+
+import re
+import warnings
+from dataclasses import dataclass
+from numbers import Real
+from typing import Literal
+
+from tvdbayes._errors import CollinearWarning, DataError, FormulaError, SettingsError
+from tvdbayes._typing import IntArray
+from tvdbayes.cells import Cells, compress
+from tvdbayes.families import AbstractFamily
+from tvdbayes.frontends._columns import offsets, require_name, trials_of
+from tvdbayes.frontends._data import FitData
+from tvdbayes.frontends._encoded import Encoded, encode_all, read_further, without_dependent
+from tvdbayes.frontends._fit import Fit
+from tvdbayes.frontends._guard import FUNCTIONS, Reading, read_formula
+from tvdbayes.frontends._laws import law_and_outcome
+from tvdbayes.frontends._tables import Data, Missing, did_you_mean, open_data
+from tvdbayes.model import Model
+from tvdbayes.posterior import Posterior
+
+__all__ = ["Survey", "survey"]
+
+_ASKED_ABOUT = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What a formula makes of a table of data.
+
+    Parameters
+    ----------
+    formula : str
+        As given.
+    model : Model
+        The law of the outcome, and who uses which covariate.
+    cells : Cells
+        Distinct covariates and outcome, with counts.
+    encoded : Encoded
+        The covariates, and how to encode new data alike.
+    left_out : tuple of str
+        Columns that others determine, left out by ``collinear="drop"``.
+    cell_of_row : (n,)
+        The cell of each input row, -1 where it was left out.
+    data : FitData
+        The distinct rows of the columns in use.
+    """
+
+    formula: str
+    model: Model
+    cells: Cells
+    encoded: Encoded
+    left_out: tuple[str, ...]
+    cell_of_row: IntArray
+    data: FitData
+
+    def fit_of(self, posterior: Posterior) -> Fit:
+        """The draws, with what is known of the data."""
+        encoded = self.encoded
+        return Fit(
+            posterior,
+            self.formula,
+            encoded.spec,
+            self.cell_of_row,
+            encoded.more,
+            self.left_out,
+            self.data,
+        )
+
+
+def survey(
+    formula: str,
+    data: Data,
+    *,
+    family: str | AbstractFamily,
+    link: str | None,
+    offset: str | None,
+    exposure: str | None,
+    trials: str | int | None,
+    weights: str | None,
+    predictors: dict[str, str] | None,
+    missing: Missing,
+    collinear: Literal["error", "drop"],
+) -> Survey:
+    """Read the columns that are used, check them, and encode them; see `fit` for the arguments."""
+    source = open_data(data)
+    reading = _read(formula, source.columns)
+    further = read_further(predictors, reading.outcome, source.columns)
+    trials = reading.trials if trials is None else _only_once(reading, trials)
+    options = {"offset": offset, "exposure": exposure, "weights": weights}
+    for option, name in options.items():
+        if name is not None:
+            require_name(name, option)
+    used = [reading.outcome, *reading.columns, *(c for r in further.values() for c in r.columns)]
+    used += [name for name in (offset, exposure) if name is not None]
+    used += [trials] if isinstance(trials, str) else []
+    table = source.table(used, weights, missing)
+    law, y = law_and_outcome(family, link, table, reading.outcome)
+    n_trials = trials_of(table, trials, law)
+    law.check_outcomes(y[table.index], n_trials[table.index], numbers=table.rows)
+    if law.n_main > 1 and (offset is not None or exposure is not None):
+        raise SettingsError(
+            f"The family {law.name!r} has a predictor for each level, so an offset or exposure "
+            "has no place in it. Leave it out, or use it as a covariate."
+        )
+    encoded = encode_all(reading, further, law, table)
+    if collinear not in ("error", "drop"):
+        raise SettingsError(f'collinear must be "error" or "drop"; got {collinear!r}.')
+    left_out: tuple[str, ...] = ()
+    if collinear == "drop":
+        encoded, left_out = without_dependent(encoded)
+        _say_left_out(left_out)
+    made = compress(
+        encoded.x,
+        y,
+        weights=table.counts,
+        offset=offsets(table, offset, exposure),
+        trials=n_trials,
+        names=encoded.names,
+    )
+    return Survey(
+        formula,
+        Model(law, encoded.linear),
+        made.cells,
+        encoded,
+        left_out,
+        table.of_input(made.cell_of_row),
+        FitData.of(table, made.cell_of_row, reading.outcome, trials=trials, **options),
+    )
+
+
+def _read(formula: str, columns: list[str]) -> Reading:
+    """The formula; where it cannot be read, ask about its first word that is nearly a column."""
+    try:
+        return read_formula(formula, columns)
+    except FormulaError as error:
+        pairs = re.findall(r"`([^`]*)`|([^\W\d]\w*)", str(formula))
+        known = {"", *columns, *FUNCTIONS}
+        unknown = [word for pair in pairs for word in pair if word not in known]
+        asked = (did_you_mean(word, columns) for word in unknown[:_ASKED_ABOUT])
+        raise FormulaError(f"{error}{next(filter(None, asked), '')}") from error
+
+
+def _say_left_out(names: tuple[str, ...]) -> None:
+    if names:
+        warnings.warn(
+            f"The other columns already determine {', '.join(map(repr, names))}; left out.",
+            CollinearWarning,
+            stacklevel=4,
+        )
+
+
+def _only_once(reading: Reading, trials: str | int) -> str | int:
+    if reading.trials is not None:
+        raise SettingsError(
+            f"The formula names the trials ({reading.trials!r}), and so does trials={trials!r}. "
+            "Give them once."
+        )
+    if not isinstance(trials, str | Real) or isinstance(trials, bool):
+        raise DataError(
+            f"trials= takes the name of a column or a number; got {type(trials).__name__}."
+        )
+    return trials
