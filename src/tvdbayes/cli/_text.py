@@ -120,8 +120,8 @@ def number(value: float, spread: float | None = None) -> str:
     Examples
     --------
     >>> from tvdbayes.cli._text import number
-    >>> number(1.23456, 0.0789), number(0.0001234), number(12345678.0)
-    ('1.235', '0.000123', '1.23e+07')
+    >>> number(1.23456, 0.0789), number(-0.001, 0.2), number(0.0001234), number(12345678.0)
+    ('1.235', '0.00', '0.000123', '1.23e+07')
     """
     if not math.isfinite(value):
         return str(value)
@@ -130,7 +130,8 @@ def number(value: float, spread: float | None = None) -> str:
     digits = 1 - math.floor(math.log10(spread))
     if digits > 6 or abs(value) >= 1e7:
         return f"{value:.3g}"
-    return f"{value:.{max(digits, 0)}f}"
+    text = f"{value:.{max(digits, 0)}f}"
+    return text if float(text) else text.removeprefix("-")
 
 
 def joined(names: Sequence[str], most: int = 10) -> str:
