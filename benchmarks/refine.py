@@ -71,7 +71,26 @@ CASES = [
     ),
 ]
 
-MORE_CASES = [
+
+def of_families(continuous, n_sets):
+    """Further families, clean and with a tenth of the rows wrong."""
+    return [
+        (
+            f"{name}, {'continuous' if continuous else 'repeated'} x, {what}",
+            partial(any_family, design, continuous, share),
+            n_sets,
+        )
+        for name, design, wrong in (
+            ("negative binomial", gross_counts, "10 % +50"),
+            ("three classes", flooded_class, "10 % in one class"),
+            ("ratings", reversed_ratings, "10 % reversed"),
+            ("zero-inflated Poisson", spike_at_seven, "10 % sevens"),
+        )
+        for what, share in (("clean", 0.0), (wrong, 0.1))
+    ]
+
+
+CONTINUOUS_CASES = [
     *(
         (f"Poisson, n=1,000, p=4, {what}", partial(counts, 1000, share, kind), 16)
         for what, share, kind in (
@@ -80,21 +99,7 @@ MORE_CASES = [
             ("7 % leverage zeros", 0.07, "zeros"),
         )
     ),
-    *(
-        (
-            f"{name}, {'continuous' if continuous else 'repeated'} x, {what}",
-            partial(any_family, design, continuous, share),
-            8,
-        )
-        for name, design, wrong in (
-            ("negative binomial", gross_counts, "10 % +50"),
-            ("three classes", flooded_class, "10 % in one class"),
-            ("ratings", reversed_ratings, "10 % reversed"),
-            ("zero-inflated Poisson", spike_at_seven, "10 % sevens"),
-        )
-        for continuous in (False, True)
-        for what, share in (("clean", 0.0), (wrong, 0.1))
-    ),
+    *of_families(True, 8),
 ]
 
 
@@ -120,9 +125,13 @@ def run():
     study("refine", CASES)
 
 
+def families():
+    study("refine_families", of_families(False, 20))
+
+
 def more():
-    """Counts with continuous covariates, and further families: slower, so fewer data sets."""
-    study("refine_more", MORE_CASES)
+    """Counts and further families with continuous covariates: slower, so fewer data sets."""
+    study("refine_continuous", CONTINUOUS_CASES)
 
 
 def study(table, cases):
