@@ -1,7 +1,6 @@
 """How long a whole fit takes, against the paper's procedure in the same run."""
 
 import time
-from itertools import repeat
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from tvdbayes.execution import Serial
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.partitions import Distinct
 from tvdbayes.solvers import reference_bfgs
-from tvdbayes.weights import Stream, block_size, reweight
+from tvdbayes.weights import Stream, reweight
 
 
 def clock(work, repeats=5):
@@ -30,8 +29,7 @@ def clock(work, repeats=5):
 def paper(model, cells, n_draws):
     """The paper's procedure on the same weights: BFGS for the weighted ML start, then for TVD."""
     layout = Layout(model, cells, Distinct(), cells)
-    rng = Stream.draws(0)
-    p = reweight(cells, repeat(rng), block_size(cells.n_cells)).p[:, :n_draws]
+    p = reweight(cells, Stream.draws(0), n_draws).p
     start = time.perf_counter()
     twin, robust = Objective(layout, KLD()), Objective(layout, TVD())
     ml = reference_bfgs(twin.on(p), np.zeros((cells.x.shape[1], p.shape[1])))

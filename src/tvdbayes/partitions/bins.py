@@ -81,13 +81,12 @@ class Bins:
         order = np.argsort(lows)
         return replace(self, lows=lows[order], highs=highs[order])
 
-    def reaching(self, last: float) -> "Bins":
-        """These bins without gaps between them, the last one up to `last` or further.
+    def filled(self) -> "Bins":
+        """These bins without gaps between them.
 
         Outcomes that nobody has seen lie between bins that were learned; new data may have them.
         """
-        highs = np.append(self.lows[1:] - 1, max(self.highs[-1], last))
-        return replace(self, highs=highs)
+        return replace(self, highs=np.append(self.lows[1:] - 1, self.highs[-1]))
 
     def isolating(self, outcomes: Sequence[float]) -> "Bins":
         """These bins, with the given outcomes cut out to stand alone."""

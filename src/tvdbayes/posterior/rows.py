@@ -143,7 +143,7 @@ def cell_scores(posterior: Posterior) -> CellScores:
     with single_threaded():
         cells = posterior.cells
         # New data have outcomes between those that were seen, and are judged by the same bins.
-        bins = posterior.bins and posterior.bins.reaching(float(cells.y.max()))
+        bins = posterior.bins and posterior.bins.filled()
         layout = replace(layout_of(posterior), bins=bins)
         p = cells.p[:, None]
         most = max(_FEWEST, _MOST_ELEMENTS // layout.units.n_elements)

@@ -7,7 +7,7 @@ import numpy as np
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.bootstrap import Plan, plan_of, solve_tables
+from tvdbayes.bootstrap import plan_of, solve_tables
 from tvdbayes.cells import Cells
 from tvdbayes.execution import single_threaded
 from tvdbayes.objective import Layout
@@ -82,20 +82,20 @@ def replicate(
     with single_threaded():
         # The model that made the data is known, and as good a start as any.
         plan = replace(plan_of(posterior), n_starts=1)
+        plan = replace(plan, robust=replace(plan.robust, layout=_filled(plan.robust.layout)))
         size = min(size, plan.size)
-        layout = layout_of(posterior)
+        layout = _filled(layout_of(posterior))
         for first in range(0, n, size):
             numbers = range(first, min(first + size, n))
             table, counts = _simulate(posterior, layout.bound.eta, numbers)
-            here, own = _with_bins(layout, plan, float(table.y.max()))
-            here = here.rebind(table)
+            here = layout.rebind(table)
             weights = Stream.draws(seed, Stream.REPLICATE_WEIGHTS, first)
             mass = np.array(
                 [next(weights).standard_gamma(counts[:, j]) for j in range(len(numbers))]
             )
             random, even = mass.T / mass.sum(1), counts / counts.sum(0)
-            reweighted = solve_tables(own, random, table)
-            plain = solve_tables(own, even, table)
+            reweighted = solve_tables(plan, random, table)
+            plain = solve_tables(plan, even, table)
             theta = [here.bound.from_user(s.robust.theta) for s in (reweighted, plain)]
             excess = random * masses_of(here, theta[0] - plan.shift[:, None], random).score
             masses = masses_of(here, theta[1] - plan.shift[:, None], even)
@@ -116,13 +116,12 @@ def replicate(
     return Replicates(*(np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True)))
 
 
-def _with_bins(layout: Layout, plan: Plan, last: float) -> tuple[Layout, Plan]:
-    """Layout and plan with bins that hold all outcomes up to the last."""
-    if layout.bins is None:
-        return layout, plan
-    bins = layout.bins.reaching(last)
-    robust = replace(plan.robust, layout=replace(plan.robust.layout, bins=bins))
-    return replace(layout, bins=bins), replace(plan, robust=robust)
+def _filled(layout: Layout) -> Layout:
+    """The same layout with bins that hold all outcomes between those that were seen.
+
+    Outcomes beyond them stand alone, as the largest ones of the data do.
+    """
+    return replace(layout, bins=layout.bins and layout.bins.filled())
 
 
 def _simulate(
