@@ -12,16 +12,15 @@ import numpy as np
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import ArrayLike
-from tvdbayes.bootstrap import posterior_bootstrap
 from tvdbayes.bounds._words import INDEPENDENT, percent, probability, row_counts, vector, written
 from tvdbayes.cells import Cells
 from tvdbayes.execution import single_threaded
 from tvdbayes.model import Model
 from tvdbayes.objective import Layout
-from tvdbayes.partitions import AbstractPartition, Auto, Distinct
+from tvdbayes.partitions import AbstractPartition, Distinct
 from tvdbayes.posterior import Posterior
 from tvdbayes.posterior.rows import layout_of, masses_of
-from tvdbayes.refits.left_out import fold_counts, part_of
+from tvdbayes.refits.certificate import fitted_half
 
 __all__ = ["Design", "MisfitUpper", "misfit_split", "misfit_upper"]
 
@@ -151,19 +150,8 @@ def misfit_split(
     -------
     MisfitUpper
     """
-    cells = posterior.cells
-    dealt = fold_counts(row_counts(cells), 2, posterior.seed)
-    first, second = (part_of(cells, np.flatnonzero(n), n[n > 0].astype(float)) for n in dealt)
-    half = posterior_bootstrap(
-        posterior.model,
-        first,
-        divergence=posterior.divergence,
-        # Groups, too, must come from the first half alone.
-        partition=Auto() if posterior.partition.pools_rows else posterior.partition,
-        n_draws=0,
-        seed=posterior.seed,
-        ridge=posterior.ridge,
-    )
+    row_counts(posterior.cells)
+    half, second = fitted_half(posterior)
     return _judge(layout_of(replace(half, cells=second)), half.minimiser, delta, design)
 
 

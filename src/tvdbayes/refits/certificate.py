@@ -6,6 +6,7 @@ import numpy as np
 
 from tvdbayes._errors import SettingsError
 from tvdbayes.bootstrap import posterior_bootstrap
+from tvdbayes.cells import Cells
 from tvdbayes.execution import single_threaded
 from tvdbayes.partitions import Auto
 from tvdbayes.posterior import Posterior
@@ -13,7 +14,7 @@ from tvdbayes.posterior.misfit import Certificate
 from tvdbayes.posterior.rows import layout_of, masses_of
 from tvdbayes.refits.left_out import fold_counts, part_of, whole_counts
 
-__all__ = ["certify"]
+__all__ = ["certify", "fitted_half"]
 
 
 def certify(posterior: Posterior, confidence: float = 0.95) -> Certificate:
@@ -25,6 +26,27 @@ def certify(posterior: Posterior, confidence: float = 0.95) -> Certificate:
     """
     if not 0 < confidence < 1:
         raise SettingsError(f"confidence must lie between 0 and 1; got {confidence}. Try 0.95.")
+    half, second = fitted_half(posterior)
+    with single_threaded():
+        layout = layout_of(replace(half, cells=second))
+        p = second.p[:, None]
+        theta = layout.bound.from_user(half.minimiser[:, None])
+        distance = float((p * masses_of(layout, theta, p).score).sum())
+    alone = posterior.cells.n_x == 1
+    slack = np.sqrt(np.log(1 / (1 - confidence)) * (0.5 if alone else 2.0) / second.n_obs)
+    upper = min(1.0, distance + float(slack))
+    units = "groups and outcomes as compared" if posterior.partition.pools_rows else "outcomes"
+    return Certificate(
+        upper,
+        confidence,
+        f"With {confidence:.0%} confidence the model fitted to one half of the rows is within "
+        f"{upper:.3f} (total variation, {units}) of the law behind the data.",
+        "rows drawn independently; nothing else, at any number of rows.",
+    )
+
+
+def fitted_half(posterior: Posterior) -> tuple[Posterior, Cells]:
+    """The point fit of a random half of the rows, as the record was fitted, and the other half."""
     cells = posterior.cells
     dealt = fold_counts(whole_counts(cells), 2, posterior.seed)
     first, second = (part_of(cells, np.flatnonzero(n), n[n > 0].astype(float)) for n in dealt)
@@ -38,19 +60,4 @@ def certify(posterior: Posterior, confidence: float = 0.95) -> Certificate:
         seed=posterior.seed,
         ridge=posterior.ridge,
     )
-    with single_threaded():
-        layout = layout_of(replace(half, cells=second))
-        p = second.p[:, None]
-        theta = layout.bound.from_user(half.minimiser[:, None])
-        distance = float((p * masses_of(layout, theta, p).score).sum())
-    alone = cells.n_x == 1
-    slack = np.sqrt(np.log(1 / (1 - confidence)) * (0.5 if alone else 2.0) / second.n_obs)
-    upper = min(1.0, distance + float(slack))
-    units = "groups and outcomes as compared" if posterior.partition.pools_rows else "outcomes"
-    return Certificate(
-        upper,
-        confidence,
-        f"With {confidence:.0%} confidence the model fitted to one half of the rows is within "
-        f"{upper:.3f} (total variation, {units}) of the law behind the data.",
-        "rows drawn independently; nothing else, at any number of rows.",
-    )
+    return half, second
