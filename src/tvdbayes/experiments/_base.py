@@ -1,0 +1,153 @@
+"""The contract of an experiment: tasks that are measured one by one, and a report on all of them.
+
+Conventions
+-----------
+A task is one data set or one split: it is run at once and its result is kept. What it measures is
+named "method|criterion" and holds one number or one for each test row. A report is made of boxes:
+all that was measured for one setting, method and criterion, (tasks, rows).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from tvdbayes._typing import Array
+
+__all__ = [
+    "AS_PUBLISHED",
+    "CORRECTED",
+    "AbstractExperiment",
+    "Box",
+    "Measured",
+    "Report",
+    "Task",
+    "boxes_of",
+]
+
+AS_PUBLISHED, CORRECTED = "as-published", "corrected"
+
+Measured = dict[str, Array]
+"""From "method|criterion" to numbers (rows,); one number for a whole data set is (1,)."""
+
+_RESAMPLES = 400
+_QUANTILES = (0.05, 0.25, 0.75, 0.95)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One data set or one split of an experiment.
+
+    Parameters
+    ----------
+    mode : str
+        What the released code did, or what it should have done.
+    setting : str
+        The point on the horizontal axis, or the data set.
+    number : int
+        Which of the data sets or splits; it seeds all that is random.
+    n_draws : int
+        Posterior draws.
+    content : str
+        Checksum of the file that the data come from, if any.
+    """
+
+    mode: str
+    setting: str
+    number: int
+    n_draws: int
+    content: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """All that one method scored in one setting by one criterion, values (tasks, rows).
+
+    Rows of one data set depend on each other, so errors are taken over whole data sets.
+    """
+
+    setting: str
+    method: str
+    criterion: str
+    values: Array
+
+    @property
+    def median(self) -> float:
+        """The middle of the box, over all rows of all data sets."""
+        return float(np.median(self.values))
+
+    @property
+    def quantiles(self) -> tuple[float, ...]:
+        """At .05, .25, .75 and .95."""
+        return tuple(float(q) for q in np.quantile(self.values, _QUANTILES))
+
+    @property
+    def mean(self) -> float:
+        """The mean over all rows of all data sets."""
+        return float(self.values.mean())
+
+    def error(self, of_mean: bool = False) -> float:
+        """Monte-Carlo error of the median, or of the mean: other data sets would change it so."""
+        n_sets = len(self.values)
+        if n_sets < 2:
+            return float("nan")
+        if of_mean:
+            return float(self.values.mean(1).std(ddof=1) / np.sqrt(n_sets))
+        rng = np.random.default_rng(0)
+        again = rng.integers(n_sets, size=(_RESAMPLES, n_sets))
+        return float(np.std([np.median(self.values[chosen]) for chosen in again], ddof=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What came out: a table, pictures by name, and words.
+
+    Parameters
+    ----------
+    table : list of dict
+        One line for each setting, method and criterion.
+    figures : dict
+        Pictures by the name of their file.
+    text : str
+        What agrees with what was published and what does not, and why.
+    """
+
+    table: list[dict[str, object]]
+    figures: dict[str, Figure]
+    text: str
+
+
+class AbstractExperiment(ABC):
+    """An experiment that can be run by name, in parts."""
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    modes: ClassVar[tuple[str, ...]] = (AS_PUBLISHED, CORRECTED)
+
+    @abstractmethod
+    def tasks(self, mode: str, quick: bool) -> list[Task]:
+        """All that must be measured, a few of it if quick."""
+
+    @abstractmethod
+    def measure(self, task: Task) -> Measured:
+        """Make or split the data, fit, and score. Depends on the task alone."""
+
+    @abstractmethod
+    def report(self, mode: str, tasks: Sequence[Task], measured: Sequence[Measured]) -> Report:
+        """What all of it says."""
+
+
+def boxes_of(tasks: Sequence[Task], measured: Sequence[Measured]) -> list[Box]:
+    """Collect what was measured by setting, method and criterion, in order of appearance.
+
+    A method that is measured on some of the tasks only has a box of these.
+    """
+    found: dict[tuple[str, str, str], list[Array]] = {}
+    for task, result in zip(tasks, measured, strict=True):
+        for key, values in result.items():
+            method, _, criterion = key.partition("|")
+            found.setdefault((task.setting, method, criterion), []).append(values)
+    return [Box(*key, np.stack(values)) for key, values in found.items()]
