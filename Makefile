@@ -22,7 +22,7 @@ demo: $(VENV)/.installed
 	$(BIN)/tvdbayes demo --out demo
 
 figure: $(VENV)/.installed
-	$(BIN)/python -m tvdbayes.experiments.figure_1
+	$(BIN)/tvdbayes reproduce figure-1 --mode corrected --out demo
 
 test: lint types layers
 	$(BIN)/python -m pytest -n 2

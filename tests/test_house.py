@@ -64,15 +64,3 @@ def test_an_unknown_name_is_an_attribute_error():
 
 def test_the_version_is_said_once():
     assert f'version = "{tvdbayes.__version__}"' in (ROOT / "pyproject.toml").read_text()
-
-
-def test_the_demo_prints_both_posteriors_and_writes_the_picture(tmp_path):
-    from tvdbayes.experiments.figure_1 import run
-
-    result = run(n_draws=200)
-    low, high = sorted([result.rate_tvd.mean(), result.rate_kld.mean()])
-    assert abs(low - 3) < 0.3
-    assert high > 4
-    result.draw(tmp_path / "sub" / "figure.png")
-    assert (tmp_path / "sub" / "figure.png").stat().st_size > 10_000
-    assert "robust" in result.table()

@@ -58,11 +58,15 @@ class MemoryBudgetError(TVDBayesError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Work that was stopped by hand. What was done is in `partial`; ``resume=`` goes on from it."""
+    """Work that was stopped by hand. What was done is in `partial`; ``resume=`` goes on from it.
 
-    def __init__(self, message: str, partial: Any) -> None:
+    ``kept`` says what is left of it in files.
+    """
+
+    def __init__(self, message: str, partial: Any, kept: str = "nothing was written") -> None:
         super().__init__(message)
         self.partial = partial
+        self.kept = kept
 
 
 class TVDBayesWarning(UserWarning):

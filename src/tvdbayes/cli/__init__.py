@@ -23,6 +23,10 @@ from tvdbayes.cli._words import plain
 __all__ = ["main"]
 
 _SHELLS = ("bash", "zsh", "fish")
+_EXPERIMENTS = (
+    *("figure-1", "poisson", "zero-inflation", "probit", "network"),
+    "contamination-atlas",
+)
 _SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|"}
 _STOPPED = 130
 """What shells report for a command that Ctrl-C has ended."""
@@ -54,7 +58,7 @@ def _in_one_line() -> Iterator[None]:
     except TVDBayesError as error:
         raise _end(plain(error), 1) from error
     except Interrupted as stop:
-        raise _end(f"{str(stop).partition(';')[0]}; nothing was written.", _STOPPED) from stop
+        raise _end(f"{str(stop).partition(';')[0]}; {stop.kept}.", _STOPPED) from stop
     except KeyboardInterrupt as stop:
         raise _end("Stopped.", _STOPPED) from stop
     except BrokenPipeError:
@@ -432,6 +436,57 @@ def demo(out: Path) -> None:
     from tvdbayes.cli._fit import run_demo
 
     run_demo(out)
+
+
+@main.command(
+    epilog=_listed(
+        "Examples",
+        "tvdbayes reproduce figure-1 --out paper",
+        "tvdbayes reproduce poisson --quick --jobs -1",
+        "tvdbayes reproduce probit --mode corrected --data ~/tvd_loss/data",
+    )
+)
+@click.argument("name", type=_choice(*_EXPERIMENTS))
+@click.option(
+    "--mode",
+    type=_choice("as-published", "corrected", "both"),
+    default="both",
+    show_default=True,
+    help="What the released code did, what it should have done, or both.",
+)
+@click.option("--quick", is_flag=True, help="A few data sets and draws: minutes instead of many.")
+@click.option(
+    "--out",
+    type=_FILE,
+    metavar="DIR",
+    default=Path("reproduced"),
+    show_default=True,
+    help="Folder for results; parts of a run are kept there and are not run again.",
+)
+@click.option(
+    "--data",
+    type=_FILE,
+    metavar="DIR",
+    help="Folder with the paper's data sets; else TVDBAYES_DATA, else ../shared/data.",
+)
+@click.option(
+    "--jobs",
+    type=int,
+    callback=_jobs,
+    metavar="N",
+    default=-1,
+    show_default=True,
+    help="Processes; -1 is one for each core.",
+)
+def reproduce(name: str, mode: str, quick: bool, out: Path, data: Path | None, jobs: int) -> None:
+    """Run an experiment of the paper.
+
+    Writes a table, figures in the paper's layout, all numbers as JSON, and what agrees with the
+    published medians and what does not. Stopped runs go on where they were.
+    """
+    from tvdbayes.cli._reproduce import run_reproduce
+
+    run_reproduce(name, mode, quick=quick, out=out, data=data, jobs=jobs)
 
 
 @main.command(

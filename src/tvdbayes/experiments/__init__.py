@@ -1,1 +1,103 @@
-"""The paper's experiments, by name."""
+"""The paper's experiments by name, as published and corrected, and an atlas beyond it."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+from tvdbayes._errors import SettingsError
+from tvdbayes.experiments._base import (
+    AS_PUBLISHED,
+    CORRECTED,
+    AbstractExperiment,
+    Report,
+)
+from tvdbayes.experiments._runs import run_tasks
+from tvdbayes.experiments.figure_1 import FigureOne
+from tvdbayes.experiments.poisson import PoissonExperiment
+from tvdbayes.experiments.probit import ProbitExperiment
+from tvdbayes.experiments.zero_inflation import ZeroInflation
+
+__all__ = [
+    "AS_PUBLISHED",
+    "CORRECTED",
+    "NOT_YET",
+    "Report",
+    "experiment_named",
+    "reproduce",
+    "write_report",
+]
+
+NOT_YET = {"network": "Neural networks are not part of this version."}
+"""Experiments of the paper whose models do not exist here yet, and why."""
+
+
+def experiment_named(name: str, data: Path | None = None) -> AbstractExperiment:
+    """The experiment of this name, with the folder that holds the paper's data."""
+    known: tuple[AbstractExperiment, ...] = (
+        FigureOne(),
+        PoissonExperiment(),
+        ZeroInflation(),
+        ProbitExperiment(data),
+    )
+    found = {experiment.name: experiment for experiment in known}
+    if name in NOT_YET:
+        raise SettingsError(f"The experiment {name!r} cannot be run. {NOT_YET[name]}")
+    if name not in found:
+        raise SettingsError(f"There is no experiment {name!r}. Choose from {', '.join(found)}.")
+    return found[name]
+
+
+def reproduce(
+    experiment: AbstractExperiment,
+    mode: str,
+    *,
+    kept: Path,
+    quick: bool = False,
+    n_jobs: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Run an experiment and report on it; parts are kept in a folder and not run again.
+
+    Parameters
+    ----------
+    experiment : AbstractExperiment
+        See `experiment_named`.
+    mode : str
+        One of its `modes`.
+    kept : Path
+        Where the parts are kept.
+    quick : bool
+        A few data sets and draws, to see how it looks.
+    n_jobs : int
+        Processes; -1 is one for each core.
+    progress : callable, optional
+        Called with the parts done and the parts in all.
+    """
+    if mode not in experiment.modes:
+        raise SettingsError(
+            f"The experiment {experiment.name!r} has no mode {mode!r}. Choose from "
+            f"{', '.join(experiment.modes)}."
+        )
+    tasks = experiment.tasks(mode, quick)
+    measured = run_tasks(experiment, tasks, kept=kept, n_jobs=n_jobs, progress=progress)
+    return experiment.report(mode, tasks, measured)
+
+
+def write_report(report: Report, folder: Path, about: dict[str, object]) -> list[str]:
+    """Write the table, the pictures, the numbers as JSON and the words; return the files' names."""
+    pd.DataFrame(report.table).to_csv(folder / "table.csv", index=False)
+    table = [{name: _finite(value) for name, value in line.items()} for line in report.table]
+    numbers = json.dumps({**about, "results": table}, indent=1, allow_nan=False)
+    (folder / "results.json").write_text(numbers + "\n")
+    (folder / "agreement.txt").write_text(report.text + "\n")
+    for name, figure in report.figures.items():
+        figure.savefig(folder / f"{name}.png", dpi=150)
+    return sorted(path.name for path in folder.iterdir())
+
+
+def _finite(value: object) -> object:
+    """What is not a finite number is null in JSON."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -6,12 +6,14 @@ not computed again, and nothing is taken for what it is not.
 """
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import Any
 
 import numpy as np
 
@@ -56,9 +58,9 @@ def run_tasks(
                 progress(n_done, len(tasks))
     except KeyboardInterrupt as stop:
         raise Interrupted(
-            f"Stopped after {n_done} of {len(tasks)} parts, which are kept: the same command goes "
-            "on from there",
+            f"Stopped after {n_done} of {len(tasks)} parts",
             None,
+            kept="they are kept, and the same command goes on from there",
         ) from stop
     return [_load(path) for path in paths]
 
@@ -68,7 +70,8 @@ def _measure(experiment: AbstractExperiment, task: Task, path: Path) -> None:
         found = experiment.measure(task)
     # Whole or not at all, also if two runs write the same part.
     with NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-        np.savez(file, **{key: np.asarray(value, float) for key, value in found.items()})
+        arrays: dict[str, Any] = {key: np.asarray(value, float) for key, value in found.items()}
+        np.savez(file, **arrays)
     os.replace(file.name, path)
 
 
@@ -86,7 +89,7 @@ def _key(experiment: AbstractExperiment, task: Task) -> str:
 def _code(module: str) -> str:
     """Checksum of the code that a measurement goes through: other code may give other results."""
     root = Path(str(files("tvdbayes")))
-    own = root / "experiments" / f"{module.rpartition('.')[2]}.py"
+    own = Path(str(sys.modules[module].__file__))
     shared = (root / "experiments").glob("_*.py")
     core = (
         path

@@ -1,0 +1,73 @@
+"""``tvdbayes reproduce``: an experiment of the paper by name, as published and corrected."""
+
+import time
+from pathlib import Path
+
+import click
+
+from tvdbayes import __version__
+from tvdbayes.cli._outputs import whole_folder
+from tvdbayes.cli._text import Column, heading, in_words, number, paragraph, table
+from tvdbayes.experiments import Report, experiment_named, reproduce, write_report
+from tvdbayes.frontends._progress import progress_bar
+
+__all__ = ["run_reproduce"]
+
+BOTH = "both"
+
+
+def run_reproduce(
+    name: str, mode: str, *, quick: bool, out: Path, data: Path | None, jobs: int
+) -> None:
+    """Run what is not yet known, write the results of each mode, then say what they are."""
+    experiment = experiment_named(name, data)
+    for chosen in experiment.modes if mode == BOTH else (mode,):
+        started = time.monotonic()
+        with progress_bar(None, f"{name}, {chosen}") as progress:
+            report = reproduce(
+                experiment,
+                chosen,
+                kept=out / name / "parts",
+                quick=quick,
+                n_jobs=jobs,
+                progress=progress,
+            )
+        seconds = time.monotonic() - started
+        about: dict[str, object] = {
+            "experiment": name,
+            "mode": chosen,
+            "quick": quick,
+            "tvdbayes": __version__,
+        }
+        folder = out / name / chosen
+        with whole_folder(folder) as staged:
+            files = write_report(report, staged, about)
+        _show(report, f"{name}, {chosen}{' (quick)' if quick else ''}")
+        took = in_words(seconds).removeprefix("about ")
+        click.echo(f"\n{paragraph(f'Took {took}. Written to {folder}: ' + ', '.join(files) + '.')}")
+
+
+def _show(report: Report, title: str) -> None:
+    """Medians beside the published ones where there are any, and the words."""
+    click.echo(heading(title))
+    lines = [line for line in report.table if "published" in line] or report.table[:_MOST]
+    names = [name for name in _COLUMNS if any(name in line for line in lines)]
+    columns = [
+        Column(name, [_cell(line.get(name)) for line in lines], left=i < len(_WORDS))
+        for i, name in enumerate(names)
+    ]
+    click.echo(table(columns))
+    if len(lines) < len(report.table):
+        click.echo(f"... all {len(report.table)} lines are in table.csv")
+    click.echo(f"\n{paragraph(report.text, '  ')}")
+
+
+_WORDS = ("setting", "method", "criterion")
+_COLUMNS = (*_WORDS, "median", "error", "published", "difference", "agrees")
+_MOST = 40
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return number(value) if isinstance(value, float) else "" if value is None else str(value)

@@ -1,0 +1,59 @@
+"""Scores of predictions: the paper's criteria, and proper ones beside them.
+
+Conventions
+-----------
+A law (rows, outcomes) holds the predictive probability of 0, 1, ..., K for each test row; outcomes
+y (rows,) are whole. Lower is better for the log, Brier and ranked probability score.
+"""
+
+import numpy as np
+
+from tvdbayes._typing import Array, IntArray
+from tvdbayes.experiments._base import Measured
+
+__all__ = ["calibration_error", "paper_criteria", "proper_scores"]
+
+_LEVELS = np.linspace(0, 1, 11)[1:-1]
+_BINS = 10
+_TINY = 1e-300
+
+
+def paper_criteria(mean: Array, log_pmf: Array, y: IntArray, *, of_logs: bool) -> Measured:
+    """Absolute error and predictive likelihood of each test row, from (rows, draws).
+
+    The paper defines the likelihood as the mean of the probabilities over draws; its code took the
+    exponential of the mean of their logarithms (`of_logs`).
+    """
+    lik = np.exp(log_pmf.mean(1)) if of_logs else np.exp(log_pmf).mean(1)
+    return {"abs_err": np.abs(mean - y[:, None]).mean(1), "pred_lik": lik}
+
+
+def proper_scores(law: Array, y: IntArray) -> Measured:
+    """Log, quadratic (Brier) and ranked probability score of each row, and whether it was right."""
+    rows = np.arange(y.size)
+    p = law[rows, y]
+    below = y[:, None] <= np.arange(law.shape[1])
+    return {
+        "log": -np.log(np.maximum(p, _TINY)),
+        "brier": (law**2).sum(1) - 2 * p + 1,
+        "rps": ((law.cumsum(1) - below) ** 2).sum(1),
+        "accuracy": (law.argmax(1) == y).astype(float),
+    }
+
+
+def calibration_error(law: Array, y: IntArray) -> float:
+    """How far stated probabilities are from frequencies, on average.
+
+    Of two outcomes: the mean gap between probability and frequency over ten bins of probability,
+    each counted by its rows. Of more: the mean distance between the distribution of the
+    probability integral transform, spread evenly over the step at y, and the uniform one.
+    """
+    if law.shape[1] == 2:
+        bins = np.minimum((law[:, 1] * _BINS).astype(int), _BINS - 1)
+        gaps = np.bincount(bins, law[:, 1] - y, _BINS)
+        return float(np.abs(gaps).sum() / y.size)
+    rows = np.arange(y.size)
+    at = law.cumsum(1)[rows, y]
+    step = np.maximum(law[rows, y], _TINY)
+    reached = np.clip((_LEVELS[:, None] - (at - step)) / step, 0, 1).mean(1)
+    return float(np.abs(reached - _LEVELS).mean())

@@ -1,0 +1,140 @@
+"""Binomial counts of which a share is set to zero: figure 3 of the paper, and its appendix.
+
+The text describes one covariate with four levels and an intercept, eta = .8 + .25 x. The released
+code drew two covariates with four levels and had no intercept, eta = .8 x1 + .25 x2.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import binom, expit
+
+from tvdbayes._typing import Array, BoolArray, IntArray
+from tvdbayes.cells import Cells
+from tvdbayes.experiments._base import (
+    AS_PUBLISHED,
+    AbstractExperiment,
+    Measured,
+    Report,
+    Task,
+)
+from tvdbayes.experiments._bayes import full_bayes
+from tvdbayes.experiments._released import split
+from tvdbayes.experiments._simulated import (
+    Simulated,
+    all_methods,
+    corrected_scores,
+    released_bayes_scores,
+    released_draws,
+    released_scores,
+)
+from tvdbayes.experiments._simulation_report import simulation_report
+from tvdbayes.families import Binomial
+from tvdbayes.model import Model
+
+__all__ = ["ZeroInflation"]
+
+TRUTH, TRIALS = np.array([0.8, 0.25]), 8
+_N, _N_TRAIN, _LEVELS = 1000, 800, 4
+_SHARES = ("0", "0.1", "0.2", "0.3")
+_OF_CODE = " (design of the code)"
+_BAYES_DRAWS = 4000
+_MODEL = Model(Binomial())
+
+
+@dataclass(frozen=True)
+class ZeroInflation(AbstractExperiment):
+    """Binomial regression with a share of the counts set to zero, fitted as if there were none."""
+
+    name: ClassVar[str] = "zero-inflation"
+    about: ClassVar[str] = "Binomial counts of which a share is set to zero (figure 3)"
+
+    def tasks(self, mode: str, quick: bool) -> list[Task]:
+        """100 data sets for each share; quick: 10, with fewer draws."""
+        n_sets, n_draws = (10, 200) if quick else (100, 1000)
+        settings: tuple[str, ...] = _SHARES
+        if mode != AS_PUBLISHED:
+            settings = (*_SHARES, *(f"{share}{_OF_CODE}" for share in _SHARES))
+        return [Task(mode, setting, i, n_draws) for setting in settings for i in range(n_sets)]
+
+    def measure(self, task: Task) -> Measured:
+        """Every method on one data set."""
+        share = float(task.setting.removesuffix(_OF_CODE))
+        if task.mode == AS_PUBLISHED:
+            return _as_published(share, task.number, task.n_draws)
+        of_code = task.setting.endswith(_OF_CODE)
+        return _corrected(share, of_code, task.number, task.n_draws)
+
+    def report(self, mode: str, tasks: Sequence[Task], measured: Sequence[Measured]) -> Report:
+        """Boxes by share of zeros, beside the published medians."""
+        return simulation_report(
+            "zero_inflation",
+            mode,
+            tasks,
+            measured,
+            axis="share of zeros",
+            suffix=_OF_CODE,
+        )
+
+
+def _as_published(share: float, number: int, n_draws: int) -> Measured:
+    """The data set of the released code; its trials are the largest count seen."""
+    state = np.random.RandomState(number)
+    x = state.choice(_LEVELS, 2 * _N).reshape(_N, 2)
+    y = state.binomial(TRIALS, expit(x @ TRUTH), _N)
+    n_bad = int(np.floor(_N * share))
+    y = y * np.r_[state.binomial(1, 0, n_bad), np.ones(_N - n_bad, int)]
+    train, test = split(state, _N, _N_TRAIN)
+    data = _simulated(x.astype(float), y, np.arange(_N) < n_bad, train, test)
+    draws = released_draws(_MODEL, data, n_draws, objective=_tvd, own=_same, back=_same)
+    n_bayes = max(_BAYES_DRAWS * n_draws // 1000, 100)
+    bayes = full_bayes(_MODEL, data.cells, n_bayes, number).draws
+    found: Measured = {}
+    for method, theta in {**draws, "Bayes, same scores": bayes}.items():
+        scores = released_scores(_MODEL, data, theta, np.abs(theta[:, 1] - TRUTH[1]))
+        found |= {f"{method}|{name}": values for name, values in scores.items()}
+    deviation, rng = np.abs(bayes[:, 1] - TRUTH[1]), np.random.default_rng(number)
+    scores = released_bayes_scores(_MODEL, data, bayes, deviation, rng)
+    found |= {f"Bayes|{name}": values for name, values in scores.items()}
+    largest = (data.y.max(), data.y_test.max())
+    found["data|largest count is not 8"] = np.array([float(largest != (TRIALS, TRIALS))])
+    return found
+
+
+def _corrected(share: float, of_code: bool, number: int, n_draws: int) -> Measured:
+    """Eight trials throughout; every row is set to zero with the same probability."""
+    rng = np.random.default_rng([30, of_code, round(100 * share), number])
+    levels = rng.integers(_LEVELS, size=(_N, 2)).astype(float)
+    x = levels if of_code else np.column_stack([np.ones(_N), levels[:, 1]])
+    bad = rng.random(_N) < share
+    y = np.where(bad, 0, rng.binomial(TRIALS, expit(x @ TRUTH)))
+    data = _simulated(x, y, bad, np.arange(_N_TRAIN), np.arange(_N_TRAIN, _N))
+    bayes = full_bayes(_MODEL, data.cells, n_draws, number).draws
+    found: Measured = {}
+    for method, draws in all_methods(_MODEL, data, bayes, n_draws, number).items():
+        scores = corrected_scores(_MODEL, data, draws, np.abs(draws[:, 1] - TRUTH[1]))
+        found |= {f"{method}|{name}": values for name, values in scores.items()}
+    return found
+
+
+def _same(theta: Array) -> Array:
+    return theta
+
+
+def _simulated(x: Array, y: IntArray, bad: BoolArray, train: IntArray, test: IntArray) -> Simulated:
+    return Simulated(x[train], y[train], x[test], y[test], ~bad[test], float(TRIALS))
+
+
+def _tvd(cells: Cells, p: Array) -> Callable[[Array], float]:
+    """The TVD as a function of the coefficients: what the data have more than the model."""
+    p_x = np.bincount(cells.x_index, p, cells.n_x)
+    ways = binom(TRIALS, cells.y)
+
+    def tvd(theta: Array) -> float:
+        prob = expit(cells.x @ theta)[cells.x_index]
+        pmf = ways * prob**cells.y * (1 - prob) ** (TRIALS - cells.y)
+        return float(np.maximum(p - p_x[cells.x_index] * pmf, 0).sum())
+
+    return tvd
