@@ -478,7 +478,9 @@ def demo(out: Path) -> None:
     show_default=True,
     help="Processes; -1 is one for each core.",
 )
-def reproduce(name: str, mode: str, quick: bool, out: Path, data: Path | None, jobs: int) -> None:
+def reproduce(
+    name: str, mode: str, *, quick: bool, out: Path, data: Path | None, jobs: int
+) -> None:
     """Run an experiment of the paper.
 
     Writes a table, figures in the paper's layout, all numbers as JSON, and what agrees with the
