@@ -15,6 +15,7 @@ from tvdbayes.experiments._base import (
     Report,
 )
 from tvdbayes.experiments._runs import run_tasks
+from tvdbayes.experiments.atlas import ContaminationAtlas
 from tvdbayes.experiments.figure_1 import FigureOne
 from tvdbayes.experiments.poisson import PoissonExperiment
 from tvdbayes.experiments.probit import ProbitExperiment
@@ -41,6 +42,7 @@ def experiment_named(name: str, data: Path | None = None) -> AbstractExperiment:
         PoissonExperiment(),
         ZeroInflation(),
         ProbitExperiment(data),
+        ContaminationAtlas(),
     )
     found = {experiment.name: experiment for experiment in known}
     if name in NOT_YET:

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from tvdbayes._errors import DataError
-from tvdbayes._typing import Array, IntArray
+from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.experiments._base import AS_PUBLISHED
 
-__all__ = ["SOURCES", "DataSet", "Source", "find_folder", "load"]
+__all__ = ["SOURCES", "DataSet", "Source", "find_folder", "load", "sound_rows"]
 
 _CAST = -1e18
 """Below this a value is a gap that became the smallest integer."""
@@ -145,7 +145,13 @@ def load(name: str, folder: Path, mode: str = AS_PUBLISHED) -> DataSet:
 
 
 def _corrected(data: DataSet) -> DataSet:
-    whole = np.all(data.x > _CAST, axis=1)
-    x = data.x[whole]
+    sound = sound_rows(data.x)
+    x = data.x[sound]
     scaled = (x - x.mean(0)) / x.std(0)
-    return DataSet(np.column_stack([np.ones(len(x)), scaled]), data.y[whole])
+    return DataSet(np.column_stack([np.ones(len(x)), scaled]), data.y[sound])
+
+
+def sound_rows(x: Array) -> BoolArray:
+    """Which rows hold no gap that became a number, (n,)."""
+    sound: BoolArray = np.all(x > _CAST, axis=1)
+    return sound

@@ -26,7 +26,7 @@ from tvdbayes.experiments._bayes import full_bayes
 from tvdbayes.experiments._probit_report import probit_report
 from tvdbayes.experiments._released import descend, probit_irls, split, tables, weights
 from tvdbayes.experiments._scores import proper_scores
-from tvdbayes.experiments.data import SOURCES, find_folder, load
+from tvdbayes.experiments.data import SOURCES, find_folder, load, sound_rows
 from tvdbayes.families import Bernoulli, Probit
 from tvdbayes.model import Model
 from tvdbayes.partitions import Distinct
@@ -77,6 +77,15 @@ class ProbitExperiment(AbstractExperiment):
         for method, theta in draws.items():
             scores = _scores(data.x[test], data.y[test], theta, task.mode)
             found |= {f"{method}|{name}": values for name, values in scores.items()}
+        sound = sound_rows(data.x)
+        if not sound.all():
+            # What the broken rows do: the same without them, in training and in the test.
+            train, test = train[sound[train]], test[sound[test]]
+            again = run(data.x[train], data.y[train], task.n_draws, task.number)
+            for method in ("TVD", "KLD"):
+                scores = _scores(data.x[test], data.y[test], again[method], task.mode)
+                name = f"{method} without broken rows"
+                found |= {f"{name}|{key}": values for key, values in scores.items()}
         return found
 
     def report(self, mode: str, tasks: Sequence[Task], measured: Sequence[Measured]) -> Report:
