@@ -1,6 +1,7 @@
 """``tvdbayes reproduce``: an experiment of the paper by name, as published and corrected."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -50,16 +51,21 @@ def run_reproduce(
 def _show(report: Report, title: str) -> None:
     """Medians beside the published ones where there are any, and the words."""
     click.echo(heading(title))
-    lines = [line for line in report.table if "published" in line] or report.table[:_MOST]
+    lines = [line for line in report.table if "published" in line] or report.table
+    if len(lines) <= _MOST:
+        click.echo(_table(lines))
+    if len(lines) < len(report.table) or len(lines) > _MOST:
+        click.echo(f"All {len(report.table)} lines are in table.csv.")
+    click.echo(f"\n{paragraph(report.text, '  ')}")
+
+
+def _table(lines: Sequence[dict[str, object]]) -> str:
     names = [name for name in _COLUMNS if any(name in line for line in lines)]
     columns = [
         Column(name, [_cell(line.get(name)) for line in lines], left=i < len(_WORDS))
         for i, name in enumerate(names)
     ]
-    click.echo(table(columns))
-    if len(lines) < len(report.table):
-        click.echo(f"... all {len(report.table)} lines are in table.csv")
-    click.echo(f"\n{paragraph(report.text, '  ')}")
+    return table(columns)
 
 
 _WORDS = ("setting", "method", "criterion")
