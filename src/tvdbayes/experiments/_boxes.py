@@ -4,7 +4,7 @@ Boxes hold the middle half, whiskers reach to the last value within one and a ha
 beyond are not shown, as in the paper. Published medians are white diamonds.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -30,6 +30,7 @@ COLOURS = {
 """The paper's three, and colours that stay apart from them for colour-blind readers."""
 
 _WIDTH = 0.8
+_FLOOR = 0.01
 
 Readings = Mapping[tuple[str, str, str], Reading]
 
@@ -115,6 +116,7 @@ def grid_panels(
     settings: Mapping[str, str],
     readings: Readings,
     title: str,
+    log_scale: Collection[str] = (),
 ) -> Figure:
     """One row for each criterion, one column for each data set, as in the paper's figure 4."""
     shape = len(criteria), len(settings)
@@ -124,6 +126,10 @@ def grid_panels(
         for ax, (setting, name) in zip(row, settings.items(), strict=True):
             _draw(ax, boxes, methods, criterion, settings={setting: ""}, readings=readings)
             ax.tick_params(bottom=False, labelsize=8)
+            if criterion in log_scale:
+                # A split may be predicted to all digits: its score would stretch the axis for ever.
+                ax.set_yscale("log")
+                ax.set_ylim(bottom=max(ax.get_ylim()[0], _FLOOR))
             if ax in panels[0]:
                 ax.set_title(name, fontsize=10)
         row[0].set_ylabel(label)

@@ -59,6 +59,7 @@ def probit_report(mode: str, tasks: Sequence[Task], measured: Sequence[Measured]
         settings=_NAMES,
         readings={},
         title="Probit corrected: intercept, scaled covariates, no broken rows, proper scores",
+        log_scale=("log",),
     )
     return Report(compare(boxes, {}), {"figure": figure}, _best(boxes))
 

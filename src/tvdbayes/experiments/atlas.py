@@ -40,7 +40,7 @@ __all__ = ["SETTINGS", "ContaminationAtlas"]
 _SMALL, _LARGE = 300, 2000
 _FEW, _MANY = 0.05, 0.15
 _TEST_ROWS, _TEST = 1000, 2
-_BATCHES = 4
+_BATCHES = 3
 _BATCH = {_SMALL: 10, _LARGE: 5}
 """Data sets of a task: R starts once for all of them."""
 
@@ -90,7 +90,7 @@ class ContaminationAtlas(AbstractExperiment):
     modes: ClassVar[tuple[str, ...]] = (CORRECTED,)
 
     def tasks(self, mode: str, quick: bool) -> list[Task]:
-        """40 data sets of 300 rows, or 20 of 2,000, for each setting; quick: 10 of a few.
+        """30 data sets of 300 rows, or 15 of 2,000, for each setting; quick: 10 of a few.
 
         The version of robustbase is part of a task, empty if there is none: what was measured
         without glmrob is not taken for what is measured with it.
