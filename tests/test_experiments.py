@@ -1,6 +1,7 @@
 """The paper's experiments: what is run, kept, scored and compared."""
 
 import json
+import warnings
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -10,7 +11,18 @@ from click.testing import CliRunner
 from scipy.special import ndtr
 from scipy.stats import binom, dirichlet, poisson
 
-from tvdbayes import DataError, Interrupted, SettingsError
+from tvdbayes import (
+    Bernoulli,
+    DataError,
+    Distinct,
+    Interrupted,
+    Model,
+    Probit,
+    SettingsError,
+    TVDBayesWarning,
+    posterior_bootstrap,
+)
+from tvdbayes.bootstrap import plan_of, solve_tables
 from tvdbayes.cells import compress
 from tvdbayes.cli import main
 from tvdbayes.experiments import NOT_YET, experiment_named, reproduce, write_report
@@ -27,7 +39,12 @@ from tvdbayes.experiments._base import (
 from tvdbayes.experiments._published import Reading, compare, published
 from tvdbayes.experiments._released import descend, probit_irls, split, tables, weights
 from tvdbayes.experiments._runs import run_tasks
-from tvdbayes.experiments._scores import calibration_error, paper_criteria, proper_scores
+from tvdbayes.experiments._scores import (
+    calibration_error,
+    log_score,
+    paper_criteria,
+    proper_scores,
+)
 from tvdbayes.experiments.figure_1 import FigureOne
 from tvdbayes.experiments.poisson import PoissonExperiment, _released_scores
 from tvdbayes.experiments.probit import ProbitExperiment, _tvd
@@ -50,7 +67,8 @@ def test_the_log_score_is_best_at_the_truth_and_the_papers_likelihood_is_not():
         log_pmf = np.log(law[np.arange(y.size), y])[:, None]
         paper = paper_criteria(np.full((y.size, 1), p), log_pmf, y, of_logs=False)
         scores = proper_scores(law, y)
-        score[p] = (scores["log"].mean(), scores["brier"].mean(), -paper["pred_lik"].mean())
+        log = log_score(log_pmf).mean()
+        score[p] = (log, scores["brier"].mean(), -paper["pred_lik"].mean())
     log, brier, improper = (min(score, key=lambda p: score[p][i]) for i in range(3))
     assert (log, brier, improper) == (0.7, 0.7, 0.99)
 
@@ -58,7 +76,7 @@ def test_the_log_score_is_best_at_the_truth_and_the_papers_likelihood_is_not():
 def test_scores_of_a_single_row_by_hand():
     law, y = np.array([[0.2, 0.5, 0.3]]), np.array([1])
     scores = proper_scores(law, y)
-    assert scores["log"][0] == pytest.approx(-np.log(0.5))
+    assert log_score(np.log([[0.4, 0.6]]))[0] == pytest.approx(-np.log(0.5))
     assert scores["brier"][0] == pytest.approx(0.2**2 + 0.5**2 + 0.3**2)
     assert scores["rps"][0] == pytest.approx(0.2**2 + 0.3**2)
     assert scores["accuracy"][0] == 1
@@ -192,6 +210,19 @@ def test_other_settings_and_other_data_are_other_parts(tmp_path):
     assert len(log.read_text().split()) == 4
 
 
+@pytest.mark.parametrize("damage", [b"", b"garbage", b"PK\x03\x04 and no more"])
+def test_a_damaged_part_is_run_again(tmp_path, damage):
+    log = tmp_path / "log"
+    experiment, task = Counting(str(log)), Task(CORRECTED, "a", 2, 10)
+    run_tasks(experiment, [task], kept=tmp_path / "kept")
+    (part,) = (tmp_path / "kept").iterdir()
+    part.write_bytes(damage)
+    (found,) = run_tasks(experiment, [task], kept=tmp_path / "kept")
+    assert found["TVD|abs_diff"] == [2.0]
+    assert log.read_text().split() == ["2", "2"]
+    assert len(list((tmp_path / "kept").iterdir())) == 1
+
+
 def test_two_processes_find_the_same_as_one(tmp_path):
     tasks = PoissonExperiment().tasks(CORRECTED, True)[:2]
     tasks = [replace(task, n_draws=20) for task in tasks]
@@ -259,7 +290,14 @@ def test_the_optimum_is_at_least_as_good_as_the_released_optimiser_finds():
     p = tables(made, weights(150, 1))[:, 0]
     tvd = _tvd(made.cells, p)
     start = probit_irls(x, y, weights(150, 1)[0])
-    assert tvd(descend(tvd, start)) <= tvd(start)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TVDBayesWarning)
+        fit = posterior_bootstrap(
+            Model(Bernoulli(Probit())), made.cells, partition=Distinct(), n_draws=0, ridge=0.0
+        )
+        ours = solve_tables(plan_of(fit), p[:, None]).robust.theta[:, 0]
+    assert tvd(ours) <= tvd(descend(tvd, start)) + 1e-9
+    assert tvd(ours) < tvd(start)
 
 
 def test_negative_rates_count_in_errors_but_have_no_likelihood():
@@ -404,6 +442,9 @@ def test_a_file_that_is_missing_or_another_is_named(folder):
 
 
 def test_the_folder_is_given_or_of_the_environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("TVDBAYES_DATA", "")
+    with pytest.raises(DataError, match="--data or TVDBAYES_DATA"):
+        data_room.find_folder(None)
     monkeypatch.setenv("TVDBAYES_DATA", str(tmp_path))
     assert data_room.find_folder(None) == tmp_path
     assert data_room.find_folder(tmp_path / "other") == tmp_path / "other"
@@ -414,7 +455,7 @@ def test_probit_as_published_sees_the_broken_row_and_corrected_does_not(folder):
     task = experiment.tasks(AS_PUBLISHED, True)[0]
     found = experiment.measure(replace(task, n_draws=10))
     assert set(found) >= {"TVD|pred_lik", "KLD|accuracy", "TVD released|pred_lik"}
-    assert found["maximum likelihood|accuracy"][0] > found["KLD|accuracy"][0] - 0.2
+    assert "KLD without broken rows|pred_lik" in found
     fixed = experiment.measure(replace(task, mode=CORRECTED, n_draws=20))
     assert np.isfinite(fixed["KLD|log"][0])
     assert 0 <= fixed["TVD|prob"].min() <= fixed["TVD|prob"].max() <= 1

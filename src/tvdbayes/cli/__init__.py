@@ -467,7 +467,7 @@ def demo(out: Path) -> None:
     "--data",
     type=_FILE,
     metavar="DIR",
-    help="Folder with the paper's data sets; else TVDBAYES_DATA, else ../shared/data.",
+    help="Folder with the paper's data sets; TVDBAYES_DATA unless given.",
 )
 @click.option(
     "--jobs",

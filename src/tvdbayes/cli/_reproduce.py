@@ -40,7 +40,8 @@ def run_reproduce(
             "quick": quick,
             "tvdbayes": __version__,
         }
-        folder = out / name / chosen
+        # What took minutes must not take the place of what took hours.
+        folder = out / name / (f"{chosen}-quick" if quick else chosen)
         with whole_folder(folder) as staged:
             files = write_report(report, staged, about)
         _show(report, f"{name}, {chosen}{' (quick)' if quick else ''}")

@@ -1,8 +1,8 @@
 """Run tasks on several processes, and keep what each of them found.
 
 The name of a kept result is a checksum of all it depends on: the task (with the checksum of its
-data), the experiment, and the code. So an interrupted run goes on where it was, what is known is
-not computed again, and nothing is taken for what it is not.
+data), the experiment, the code, and the versions of NumPy and SciPy. So an interrupted run goes on
+where it was, what is known is not computed again, and nothing is taken for what it is not.
 """
 
 import os
@@ -12,12 +12,13 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
+import scipy
 
-from tvdbayes._errors import Interrupted
+from tvdbayes._errors import Interrupted, MemoryBudgetError, StorageError
 from tvdbayes.execution import single_threaded
 from tvdbayes.experiments._base import AbstractExperiment, Measured, Task
 
@@ -43,10 +44,14 @@ def run_tasks(
         On Ctrl-C; what was done is in the folder.
     """
     from joblib import Parallel, delayed
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     kept.mkdir(parents=True, exist_ok=True)
     paths = [kept / f"{_key(experiment, task)}.npz" for task in tasks]
-    missing = [(task, path) for task, path in zip(tasks, paths, strict=True) if not path.exists()]
+    found = [_load(path) for path in paths]
+    missing = [
+        (task, path) for task, path, known in zip(tasks, paths, found, strict=True) if known is None
+    ]
     n_done = len(tasks) - len(missing)
     if progress is not None:
         progress(n_done, len(tasks))
@@ -62,22 +67,43 @@ def run_tasks(
             None,
             kept="they are kept, and the same command goes on from there",
         ) from stop
-    return [_load(path) for path in paths]
+    except TerminatedWorkerError as error:
+        raise MemoryBudgetError(
+            f"A process was killed, most likely for its memory, after {n_done} of {len(tasks)} "
+            "parts, which are kept. Go on with fewer processes: n_jobs=1."
+        ) from error
+    return [_measured(path, known) for path, known in zip(paths, found, strict=True)]
 
 
 def _measure(experiment: AbstractExperiment, task: Task, path: Path) -> None:
     with single_threaded():
         found = experiment.measure(task)
     # Whole or not at all, also if two runs write the same part.
-    with NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-        arrays: dict[str, Any] = {key: np.asarray(value, float) for key, value in found.items()}
-        np.savez(file, **arrays)
-    os.replace(file.name, path)
+    part = path.with_name(f"{path.stem}-{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            arrays: dict[str, Any] = {key: np.asarray(value, float) for key, value in found.items()}
+            np.savez(file, **arrays)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
-def _load(path: Path) -> Measured:
-    with np.load(path, allow_pickle=False) as stored:
-        return {key: stored[key] for key in stored.files}
+def _measured(path: Path, known: Measured | None) -> Measured:
+    found = _load(path) if known is None else known
+    if found is None:
+        raise StorageError(f"{str(path)!r} cannot be read back. Is the disk full?")
+    return found
+
+
+def _load(path: Path) -> Measured | None:
+    """What a part holds; None if it is not there or damaged, so that it is run again."""
+    try:
+        # Opened here, as NumPy leaves a file open that turns out to be none of its own.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            return {key: stored[key] for key in stored.files}
+    except (OSError, ValueError, EOFError, BadZipFile):
+        return None
 
 
 def _key(experiment: AbstractExperiment, task: Task) -> str:
@@ -90,13 +116,14 @@ def _code(module: str) -> str:
     """Checksum of the code that a measurement goes through: other code may give other results."""
     root = Path(str(files("tvdbayes")))
     own = Path(str(sys.modules[module].__file__))
-    shared = (root / "experiments").glob("_*.py")
+    beside = root / "experiments"
+    shared = {beside / "data.py", *beside.glob("_*.py")} - {*beside.glob("_*report.py")}
     core = (
         path
         for path in root.rglob("*.py")
         if path.relative_to(root).parts[0] not in (*_AROUND, "experiments")
     )
-    digest = sha256()
+    digest = sha256(f"{np.__version__} {scipy.__version__}".encode())
     for path in sorted({*core, *shared, own}):
         digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -11,7 +11,7 @@ import numpy as np
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.experiments._base import Measured
 
-__all__ = ["calibration_error", "paper_criteria", "proper_scores"]
+__all__ = ["calibration_error", "log_score", "paper_criteria", "proper_scores"]
 
 _LEVELS = np.linspace(0, 1, 11)[1:-1]
 _BINS = 10
@@ -28,13 +28,22 @@ def paper_criteria(mean: Array, log_pmf: Array, y: IntArray, *, of_logs: bool) -
     return {"abs_err": np.abs(mean - y[:, None]).mean(1), "pred_lik": lik}
 
 
+def log_score(log_pmf: Array) -> Array:
+    """Minus the logarithm of the mean over draws of probabilities, from their logarithms (rows, B).
+
+    Where an outcome has no probability left that a float could hold, it still has a logarithm.
+    """
+    peak = log_pmf.max(1)
+    score: Array = -(peak + np.log(np.exp(log_pmf - peak[:, None]).mean(1)))
+    return score
+
+
 def proper_scores(law: Array, y: IntArray) -> Measured:
-    """Log, quadratic (Brier) and ranked probability score of each row, and whether it was right."""
+    """Quadratic (Brier) and ranked probability score of each row, and whether it was right."""
     rows = np.arange(y.size)
     p = law[rows, y]
     below = y[:, None] <= np.arange(law.shape[1])
     return {
-        "log": -np.log(np.maximum(p, _TINY)),
         "brier": (law**2).sum(1) - 2 * p + 1,
         "rps": ((law.cumsum(1) - below) ** 2).sum(1),
         "accuracy": (law.argmax(1) == y).astype(float),

@@ -13,7 +13,12 @@ from tvdbayes.cells import Cells, compress
 from tvdbayes.divergences import DensityPower, Hellinger
 from tvdbayes.experiments._base import Measured
 from tvdbayes.experiments._released import LARGEST, descend, tables, weights
-from tvdbayes.experiments._scores import calibration_error, paper_criteria, proper_scores
+from tvdbayes.experiments._scores import (
+    calibration_error,
+    log_score,
+    paper_criteria,
+    proper_scores,
+)
 from tvdbayes.model import Model
 
 __all__ = [
@@ -72,7 +77,6 @@ def released_draws(
     *,
     objective: Callable[[Cells, Array], Callable[[Array], float]],
     own: Callable[[Array], Array],
-    back: Callable[[Array], Array],
 ) -> dict[str, Array]:
     """Draws (B, d) on the weights of the released code: TVD, KLD, and TVD by its own optimiser.
 
@@ -80,8 +84,8 @@ def released_draws(
     ----------
     objective : callable
         From a table and its masses (m,) to the TVD as a function of the released parameters.
-    own, back : callable
-        To the released parameters, and from them; what has no counterpart is nan.
+    own : callable
+        To the released parameters; draws of its own optimiser stay in them.
     """
     made = compress(data.x, data.y, trials=data.trials_of(len(data.y)))
     with warnings.catch_warnings():
@@ -96,7 +100,7 @@ def released_draws(
     )
     few = min(_DESCENTS, n_draws)
     descents = [descend(objective(made.cells, p[:, j]), own(kld[j])) for j in range(few)]
-    return {"TVD": tvd, "KLD": kld, "TVD released": back(np.array(descents))}
+    return {"TVD": tvd, "KLD": kld, "TVD released": np.array(descents)}
 
 
 def released_scores(model: Model, data: Simulated, draws: Array, deviation: Array) -> Measured:
@@ -164,10 +168,7 @@ def corrected_scores(model: Model, data: Simulated, draws: Array, deviation: Arr
     mean, log_pmf = data.predictions(model, draws)
     law = np.exp(log_pmf).mean(-1)
     at = log_pmf[np.arange(data.y_test.size), data.y_test]
-    scores = proper_scores(law, data.y_test)
-    # A law so sure of itself that an outcome has no probability left scores by its logarithm.
-    peak = at.max(1)
-    scores["log"] = -(peak + np.log(np.exp(at - peak[:, None]).mean(1)))
+    scores = {"log": log_score(at), **proper_scores(law, data.y_test)}
     means = {name: np.array([values.mean()]) for name, values in scores.items()}
     clean = {
         f"{name}, clean rows": np.array([values[data.clean].mean()])

@@ -110,10 +110,15 @@ class DataSet:
 
 
 def find_folder(given: Path | None) -> Path:
-    """The folder that was given, or the one of the environment, or ``../shared/data``."""
-    if given is not None:
-        return given
-    return Path(os.environ.get("TVDBAYES_DATA", "../shared/data"))
+    """The folder that was given, or the one of the environment."""
+    named = str(given) if given is not None else os.environ.get("TVDBAYES_DATA", "")
+    if not named:
+        raise DataError(
+            "This experiment needs the paper's data sets, which are not part of this package. Put "
+            "the files of the paper's repository in a folder and name it by --data or "
+            "TVDBAYES_DATA."
+        )
+    return Path(named)
 
 
 def load(name: str, folder: Path, mode: str = AS_PUBLISHED) -> DataSet:

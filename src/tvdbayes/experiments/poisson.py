@@ -67,9 +67,7 @@ def _as_published(shift: int, number: int, n_draws: int) -> Measured:
     bad = np.arange(_N) < int(np.floor(_N * SHARE))
     y[bad] += shift
     data = _simulated(y, bad, *split(state, _N, _N_TRAIN))
-    draws = released_draws(
-        _MODEL, data, n_draws, objective=_tvd_of_rate, own=np.exp, back=lambda rate: rate
-    )
+    draws = released_draws(_MODEL, data, n_draws, objective=_tvd_of_rate, own=np.exp)
     rates = {name: np.exp(draws[name]) for name in ("TVD", "KLD")}
     rates["TVD released"] = draws["TVD released"]
     rng = np.random.default_rng([number, shift])

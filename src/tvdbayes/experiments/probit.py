@@ -25,7 +25,7 @@ from tvdbayes.experiments._base import (
 from tvdbayes.experiments._bayes import full_bayes
 from tvdbayes.experiments._probit_report import probit_report
 from tvdbayes.experiments._released import descend, probit_irls, split, tables, weights
-from tvdbayes.experiments._scores import proper_scores
+from tvdbayes.experiments._scores import log_score
 from tvdbayes.experiments.data import SOURCES, find_folder, load, sound_rows
 from tvdbayes.families import Bernoulli, Probit
 from tvdbayes.model import Model
@@ -152,12 +152,12 @@ def _scores(x: Array, y: IntArray, theta: Array, mode: str) -> Measured:
         right = ((prob > 0.5) == (y[:, None] == 1)).mean()
         return {"pred_lik": np.array([own.mean()]), "accuracy": np.array([right])}
     mean = prob.mean(1)
-    scores = proper_scores(np.column_stack([1 - mean, mean]), y)
-    sure = np.where(y[:, None] == 1, log_ndtr(eta), log_ndtr(-eta))
-    peak = sure.max(1)
-    scores["log"] = -(peak + np.log(np.exp(sure - peak[:, None]).mean(1)))
-    scores["brier"] = (mean - y) ** 2
-    del scores["rps"]
+    log_pmf = np.where(y[:, None] == 1, log_ndtr(eta), log_ndtr(-eta))
+    scores = {
+        "log": log_score(log_pmf),
+        "brier": (mean - y) ** 2,
+        "accuracy": ((mean > 0.5) == (y == 1)).astype(float),
+    }
     means = {name: np.array([values.mean()]) for name, values in scores.items()}
     return {"pred_lik": np.array([own.mean()]), **means, "prob": mean}
 

@@ -21,7 +21,7 @@ from tvdbayes.experiments._base import (
     Task,
 )
 from tvdbayes.experiments._bayes import full_bayes
-from tvdbayes.experiments._released import split
+from tvdbayes.experiments._released import LARGEST, split
 from tvdbayes.experiments._simulated import (
     Simulated,
     all_methods,
@@ -80,7 +80,7 @@ class ZeroInflation(AbstractExperiment):
 
 
 def _as_published(share: float, number: int, n_draws: int) -> Measured:
-    """The data set of the released code; its trials are the largest count seen."""
+    """The data set of the released code, which took the largest count seen for the trials."""
     state = np.random.RandomState(number)
     x = state.choice(_LEVELS, 2 * _N).reshape(_N, 2)
     y = state.binomial(TRIALS, expit(x @ TRUTH), _N)
@@ -88,7 +88,7 @@ def _as_published(share: float, number: int, n_draws: int) -> Measured:
     y = y * np.r_[state.binomial(1, 0, n_bad), np.ones(_N - n_bad, int)]
     train, test = split(state, _N, _N_TRAIN)
     data = _simulated(x.astype(float), y, np.arange(_N) < n_bad, train, test)
-    draws = released_draws(_MODEL, data, n_draws, objective=_tvd, own=_same, back=_same)
+    draws = released_draws(_MODEL, data, n_draws, objective=_tvd, own=_same)
     n_bayes = max(_BAYES_DRAWS * n_draws // 1000, 100)
     bayes = full_bayes(_MODEL, data.cells, n_bayes, number).draws
     found: Measured = {}
@@ -98,6 +98,9 @@ def _as_published(share: float, number: int, n_draws: int) -> Measured:
     deviation, rng = np.abs(bayes[:, 1] - TRUTH[1]), np.random.default_rng(number)
     scores = released_bayes_scores(_MODEL, data, bayes, deviation, rng)
     found |= {f"Bayes|{name}": values for name, values in scores.items()}
+    off = np.abs(draws["TVD released"][:, 1] - TRUTH[1])
+    found["TVD released|dropped"] = np.array([np.mean(off > LARGEST)])
+    found["TVD|dropped"] = np.array([np.mean(np.abs(draws["TVD"][:, 1] - TRUTH[1]) > LARGEST)])
     largest = (data.y.max(), data.y_test.max())
     found["data|largest count is not 8"] = np.array([float(largest != (TRIALS, TRIALS))])
     return found
