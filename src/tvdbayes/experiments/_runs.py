@@ -46,6 +46,8 @@ def run_tasks(
     from joblib import Parallel, delayed
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
+    # Processes that are there already may be in another folder.
+    kept = kept.resolve()
     kept.mkdir(parents=True, exist_ok=True)
     paths = [kept / f"{_key(experiment, task)}.npz" for task in tasks]
     found = [_load(path) for path in paths]
