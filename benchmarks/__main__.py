@@ -9,6 +9,7 @@ from benchmarks import (
     cost,
     coverage,
     families,
+    gpu,
     misfit,
     real,
     refine,
@@ -33,9 +34,11 @@ ALL = {
     "bounds": bounds.run,
     "cost": cost.run,
     "million": cost.million,
+    "gpu": gpu.run,
 }
+NEEDS_A_GPU = ("gpu",)
 
-for name in sys.argv[1:] or ALL:
+for name in sys.argv[1:] or [name for name in ALL if name not in NEEDS_A_GPU]:
     if name not in ALL:
         sys.exit(f"There is no benchmark {name!r}. Choose from {', '.join(ALL)}.")
     ALL[name]()

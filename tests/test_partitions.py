@@ -1,5 +1,3 @@
-from itertools import repeat
-
 import numpy as np
 import pytest
 
@@ -286,13 +284,13 @@ def test_pooled_minima_are_those_of_the_kinked_objective(rng):
 
     from tvdbayes.bootstrap._plan import prepare
     from tvdbayes.solvers import Accuracy, newton, solve_from_pool
-    from tvdbayes.weights import reweight
+    from tvdbayes.weights import Stream, reweight
 
     x, y, _ = logit_rows(rng, 1000, p=4, share=0.1)
     cells = Cells.from_rows(x, y)
     layout = Layout(Model(Bernoulli()), cells, KMeansGroups().learn(cells, 4, 0), cells, True)
     plan, _ = prepare(layout, TVD(), ridge="auto", cells=cells, prior=None, seed=0, size=32)
-    problem = plan.robust.on(reweight(cells, repeat(rng), 24).p)
+    problem = plan.robust.on(reweight(cells, Stream.draws(7), 24).p)
     found = solve_from_pool(problem, plan.pool, plan.n_starts)
     exact = newton(
         replace(problem, anchor=None), found.theta, tau=1e-4, accuracy=Accuracy(1e-8, 1e-12)

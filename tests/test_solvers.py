@@ -1,5 +1,4 @@
 import itertools
-from itertools import repeat
 
 import numpy as np
 import pytest
@@ -64,7 +63,7 @@ def test_one_parameter_search_is_exact(share, shift):
     rng = np.random.default_rng(int(100 * share) + shift)
     cells = contaminated_counts(rng, 200, share, shift, rate=rng.uniform(0.5, 6))
     layout = layout_of(Model(Poisson()), cells)
-    p = reweight(cells, repeat(rng), 12).p
+    p = reweight(cells, Stream.draws(7), 12).p
     found = scalar(Objective(layout, TVD()).on(p), scan(layout, np.zeros(1)))
     exact = [exact_minimum(cells, p[:, j]) for j in range(12)]
     # The rule that breaks ties may add up to 1e-11 times a squared distance.
@@ -152,7 +151,7 @@ def test_a_flat_minimum_is_answered_by_its_middle():
 def test_an_uneven_kink_is_no_tie(rng):
     cells = contaminated_counts(rng, 100, 0.2, 10)
     layout = layout_of(Model(Poisson()), cells)
-    p = reweight(cells, repeat(rng), 50).p
+    p = reweight(cells, Stream.draws(7), 50).p
     problem = Objective(layout, TVD()).on(p)
     found = scalar(problem, scan(layout, np.zeros(1)))
     for step in (-1e-5, 1e-5):
@@ -182,7 +181,7 @@ def test_a_constructed_optimum_is_found(divergence, family):
 
 def test_newton_certifies_what_it_says(count_cells, rng):
     layout = layout_of(Model(Poisson()), count_cells)
-    problem = Objective(layout, TVD()).on(reweight(count_cells, repeat(rng), 40).p)
+    problem = Objective(layout, TVD()).on(reweight(count_cells, Stream.draws(7), 40).p)
     found = newton(problem, np.repeat(np.array([[1.0], [0.2], [-0.2]]), 40, axis=1))
     assert (found.status == Status.CONVERGED).all()
     assert (found.decrement < 1e-12).all()
@@ -191,9 +190,9 @@ def test_newton_certifies_what_it_says(count_cells, rng):
         assert (problem.value(found.theta + step) >= found.value - 1e-9).all()
 
 
-def test_draws_do_not_influence_each_other(count_cells, rng):
+def test_draws_do_not_influence_each_other(count_cells):
     layout = layout_of(Model(Poisson()), count_cells)
-    problem = Objective(layout, Hellinger()).on(reweight(count_cells, repeat(rng), 20).p)
+    problem = Objective(layout, Hellinger()).on(reweight(count_cells, Stream.draws(7), 20).p)
     start = np.repeat(np.array([[1.0], [0.2], [-0.2]]), 20, axis=1)
     together = newton(problem, start)
     alone = newton(problem.take(np.array([7])), start[:, :1])
@@ -209,7 +208,7 @@ def test_most_draws_reach_the_best_of_many_starts(rng):
     cells = Cells.from_rows(x, y)
     layout = layout_of(Model(Poisson()), cells)
     plan, _ = prepare(layout, TVD(), ridge="auto", cells=layout.cells, prior=None, seed=0, size=64)
-    problem = plan.robust.on(reweight(cells, repeat(rng), 64).p)
+    problem = plan.robust.on(reweight(cells, Stream.draws(7), 64).p)
     found = solve_from_pool(problem, plan.pool, plan.n_starts)
     starts = elemental(layout, np.zeros(3), rng, 60)
     index = np.repeat(np.arange(64), 60)

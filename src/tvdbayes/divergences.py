@@ -15,8 +15,7 @@ from functools import cached_property
 from numbers import Real
 from typing import ClassVar, TypeVar
 
-import numpy as np
-
+from tvdbayes._array import tiny, xp
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
 
@@ -36,8 +35,9 @@ __all__ = [
 Group = TypeVar("Group")
 Row = TypeVar("Row")
 
+
 TINY = 1e-100
-"""Masses below this are taken as this, so that 0 / 0 cannot appear."""
+"""What a comparison of one's own may take for a mass of 0 in double precision."""
 
 
 class AbstractDivergence(ABC):
@@ -91,7 +91,7 @@ class AbstractComparison(ABC):
 class AbstractGroupDivergence(AbstractDivergence):
     """Sum over units (a group and an outcome seen in it) of a term in data mass and model mass.
 
-    The data masses of a draw sum to 1 and are at least `TINY`.
+    The data masses of a draw sum to 1 and are at least `tiny`.
     """
 
     on_groups: ClassVar[bool] = True
@@ -131,7 +131,7 @@ class TVD(AbstractGroupDivergence):
     folds: ClassVar[bool] = True
 
     def term(self, data_mass: Array, model_mass: Array) -> Array:
-        return np.maximum(data_mass - model_mass, 0.0)
+        return xp.maximum(data_mass - model_mass, 0.0)
 
     def compare(self, data_mass: Array, model_mass: Array) -> AbstractComparison:
         return _Excess(data_mass, 1 - model_mass / data_mass, 0.5, 0.5)
@@ -161,14 +161,14 @@ class _Excess(AbstractComparison):
 
     def _distance(self, tau: Array) -> Array:
         """How far from the kink; never 0, so that it can be divided by."""
-        distance: Array = np.sqrt(self._square + np.maximum(tau * tau, TINY))
+        distance: Array = xp.sqrt(self._square + xp.maximum(tau * tau, tiny(self.excess)))
         return distance
 
     def total(self, tau: Array) -> Array:
         terms = self.kink * self._distance(tau)
         if self.linear:
             terms += self.linear * self.excess
-        total: Array = np.einsum("ub,ub->b", self.scale, terms)
+        total: Array = xp.einsum("ub,ub->b", self.scale, terms)
         return total
 
     def derivatives(self, tau: Array, pull: Array | None) -> tuple[Array, Array]:
@@ -182,7 +182,7 @@ class _Excess(AbstractComparison):
 
     def pull_after(self, tau: Array, bend: Array, change: Array) -> Array:
         pull: Array = self.excess / self._distance(tau) - (bend / self.kink) * change
-        return np.clip(pull, -1.0, 1.0, out=pull)
+        return xp.clip(pull, -1.0, 1.0, out=pull)
 
 
 @dataclass(frozen=True)
@@ -192,10 +192,10 @@ class Hellinger(AbstractGroupDivergence):
     name: ClassVar[str] = "hellinger"
 
     def term(self, data_mass: Array, model_mass: Array) -> Array:
-        return data_mass - np.sqrt(data_mass * model_mass)
+        return data_mass - xp.sqrt(data_mass * model_mass)
 
     def compare(self, data_mass: Array, model_mass: Array) -> AbstractComparison:
-        return _Affinity(data_mass, np.maximum(model_mass, TINY), 0.5)
+        return _Affinity(data_mass, xp.maximum(model_mass, tiny(model_mass)), 0.5)
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ class PowerDivergence(AbstractGroupDivergence):
         return data_mass - data_mass ** (1 - self.tuning) * model_mass**self.tuning
 
     def compare(self, data_mass: Array, model_mass: Array) -> AbstractComparison:
-        return _Affinity(data_mass, np.maximum(model_mass, TINY), self.tuning)
+        return _Affinity(data_mass, xp.maximum(model_mass, tiny(model_mass)), self.tuning)
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,7 +286,7 @@ class KLD(AbstractRowDivergence):
         return -log_pmf
 
     def derivatives(self, log_pmf: Array) -> tuple[Array, Array]:
-        return np.array(-1.0), np.array(0.0)
+        return xp.array(-1.0), xp.array(0.0)
 
 
 @dataclass(frozen=True)
@@ -310,10 +310,10 @@ class DensityPower(AbstractRowDivergence):
         return 1 + self.tuning
 
     def loss(self, log_pmf: Array) -> Array:
-        return -(1 + 1 / self.tuning) * np.exp(self.tuning * log_pmf)
+        return -(1 + 1 / self.tuning) * xp.exp(self.tuning * log_pmf)
 
     def derivatives(self, log_pmf: Array) -> tuple[Array, Array]:
-        first = -(1 + self.tuning) * np.exp(self.tuning * log_pmf)
+        first = -(1 + self.tuning) * xp.exp(self.tuning * log_pmf)
         return first, self.tuning * first
 
 

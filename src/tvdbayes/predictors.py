@@ -7,13 +7,14 @@ on the units of x.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import qr
 
+from tvdbayes._array import Device, on_device, to_host, xp
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.cells import Cells
@@ -134,19 +135,23 @@ class BoundLinear:
 
     def eta(self, theta: Array) -> Array:
         """Predictors (k, n_x, B) at parameters (d, B)."""
-        eta = self.direction(theta)
+        parts = self._parts(theta)
         if self.offset.any():
-            eta[0] += self.offset[:, None]
-        return eta
+            parts[0] += self.offset[:, None]
+        return xp.stack(parts)
 
     def direction(self, step: Array) -> Array:
         """Change of the predictors (k, n_x, B) along a step (d, B)."""
+        return xp.stack(self._parts(step))
+
+    def _parts(self, step: Array) -> list[Array]:
         parts = zip(self.designs, self.slices, strict=True)
-        return np.stack([z @ step[s] for z, s in parts])
+        return [z @ step[s] for z, s in parts]
 
     def pullback(self, slope: Sequence[Array]) -> Array:
         """Gradient (d, B) of a sum whose derivative in each of the k predictors is (n_x, B)."""
-        return np.concatenate([z.T @ g for z, g in zip(self.designs, slope, strict=True)])
+        parts = zip(self.designs, slope, strict=True)
+        return np.concatenate([to_host(z.T @ g) for z, g in parts])
 
     def pull_curvature(self, curvature: Sequence[Sequence[Array]]) -> Array:
         """Second derivative (d, d, B) of a sum; its own in the predictors, (n_x, B) for each pair
@@ -161,6 +166,10 @@ class BoundLinear:
                 hess[right, left] = block.transpose(1, 0, 2)
         return hess
 
+    def put(self, device: Device) -> "BoundLinear":
+        """The same with its columns on a device; what comes back from there are small arrays."""
+        return replace(self, designs=tuple(device.put(z) for z in self.designs))
+
     def to_user(self, theta: Array) -> Array:
         """Standardised (d, B) to the user's coordinates."""
         parts = zip(self.transforms, self.slices, strict=True)
@@ -174,8 +183,8 @@ class BoundLinear:
     def _products(self, a: int, b: int, weights: Array) -> Array:
         """sum_i w_i z_i z_i' for each draw, as one matrix product against products of columns."""
         rows, columns = _block(self.designs[a].shape[1], self.designs[b].shape[1], a == b)
-        if rows.size * weights.shape[0] <= _KEEP:
-            packed = self._kept_products[a, b].T @ weights
+        if on_device(weights) or rows.size * weights.shape[0] <= _KEEP:
+            packed = to_host(self._kept_products[a, b].T @ weights)
         else:
             packed = np.zeros((rows.size, weights.shape[1]))
             for start in range(0, weights.shape[0], _CHUNK):

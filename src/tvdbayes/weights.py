@@ -7,17 +7,27 @@ memory: draws of two fits to the same table are paired.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from numbers import Integral, Real
 
 import numpy as np
 
+from tvdbayes._array import in_parts
 from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.cells import Cells
 
-__all__ = ["BaseMeasure", "Prior", "Reweighted", "Stream", "block_size", "draw_atoms", "reweight"]
+__all__ = [
+    "BaseMeasure",
+    "Draws",
+    "Prior",
+    "Reweighted",
+    "Stream",
+    "block_size",
+    "draw_atoms",
+    "reweight",
+]
 
 BaseMeasure = Callable[[np.random.Generator, int], tuple[Array, Array]]
 """Draws atoms: (rng, size) to x (size, p) and y (size,)."""
@@ -34,6 +44,7 @@ _STRIDE = 0x9E3779B97F4A7C15F39CC0605CEDC835
 """Random numbers between two draws, modulo the period of 2**128: its golden section, which spreads
 the draws evenly. A power of two would leave the lower bits of all of them the same."""
 
+_TOGETHER = 8
 _SAMPLE = 256
 _MOST_ATOMS = 1_000_000
 
@@ -57,18 +68,34 @@ class Stream:
         return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(stream, block)))
 
     @staticmethod
-    def draws(seed: int, stream: int = DRAWS, first: int = 0) -> Iterator[np.random.Generator]:
-        """The generators of draws `first`, `first + 1`, ...; each must be used before the next.
+    def draws(seed: int, stream: int = DRAWS, first: int = 0) -> "Draws":
+        """The generators of draws `first`, `first + 1`, ..."""
+        return Draws(seed, stream, first)
 
-        They are one generator, set to places far apart: a new one for each draw would cost more
-        than the draw.
-        """
-        bits = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(stream,)))
+
+@dataclass(frozen=True)
+class Draws:
+    """The generators of draws `first`, `first + 1`, ...; each must be used before the next.
+
+    They are one generator, set to places far apart: a new one for each draw would cost more than
+    the draw.
+    """
+
+    seed: int
+    stream: int
+    first: int
+
+    def __iter__(self) -> Iterator[np.random.Generator]:
+        bits = np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=(self.stream,)))
         start, rng = bits.state, np.random.Generator(bits)
-        for draw in count(first):
+        for draw in count(self.first):
             bits.state = start
             bits.advance(draw * _STRIDE % (1 << 128))
             yield rng
+
+    def after(self, n: int) -> "Draws":
+        """The same without the first n."""
+        return replace(self, first=self.first + n)
 
 
 def block_size(per_draw: int, n_atoms: int = 0) -> int:
@@ -192,7 +219,7 @@ class Reweighted:
 
 def reweight(
     cells: Cells,
-    rngs: Iterator[np.random.Generator],
+    rngs: Draws,
     n_draws: int,
     prior: Prior | None = None,
 ) -> Reweighted:
@@ -202,12 +229,18 @@ def reweight(
     """
     if prior is None and cells.counts.min() >= 1:
         mass = np.empty((n_draws, cells.n_cells))
-        for row, rng in zip(mass, rngs, strict=False):
-            rng.standard_gamma(cells.counts, out=row)
-        mass /= mass.sum(1, keepdims=True)
-        return Reweighted(cells, np.ascontiguousarray(mass.T))
+
+        def some(start: int) -> None:
+            rows = mass[start : start + _TOGETHER]
+            for row, rng in zip(rows, rngs.after(start), strict=False):
+                rng.standard_gamma(cells.counts, out=row)
+            rows /= rows.sum(1, keepdims=True)
+
+        in_parts(some, range(0, n_draws, _TOGETHER))
+        return Reweighted(cells, mass.T)
+    each = iter(rngs)
     if prior is None:
-        mass = np.array([_log_gammas(next(rngs), cells.counts) for _ in range(n_draws)])
+        mass = np.array([_log_gammas(next(each), cells.counts) for _ in range(n_draws)])
         return Reweighted(cells, _normalise(mass))
     base = prior.base_measure
     if not callable(base):
@@ -215,7 +248,7 @@ def reweight(
     shape = np.full(prior.n_atoms, prior.alpha / prior.n_atoms)
     drawn = []
     for _ in range(n_draws):
-        rng = next(rngs)
+        rng = next(each)
         own = _log_gammas(rng, cells.counts)
         drawn.append((own, _log_gammas(rng, shape), *draw_atoms(base, rng, prior.n_atoms, cells)))
     mass, atom_mass, x, y = (np.stack(parts) for parts in zip(*drawn, strict=True))

@@ -5,6 +5,7 @@ Reweight the table at random; find the closest model; repeat.
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
@@ -12,6 +13,7 @@ from typing import Any, Literal, TypeGuard
 
 import numpy as np
 
+from tvdbayes._array import Device
 from tvdbayes._errors import Interrupted, MemoryBudgetError, SettingsError
 from tvdbayes.bootstrap._plan import (
     AUTO_RIDGE,
@@ -24,7 +26,7 @@ from tvdbayes.bootstrap._plan import (
 from tvdbayes.bootstrap._warnings import warn_of
 from tvdbayes.cells import Cells
 from tvdbayes.divergences import TVD, AbstractDivergence
-from tvdbayes.execution import executor_for, single_threaded
+from tvdbayes.execution import AbstractExecutor, executor_for, single_threaded
 from tvdbayes.model import Model
 from tvdbayes.objective import Layout
 from tvdbayes.partitions import (
@@ -65,6 +67,7 @@ def posterior_bootstrap(
     refine: Literal["reweight"] | None = None,
     n_jobs: int = 1,
     memory_budget: int = 2 << 30,
+    device: str | None = None,
     resume: Posterior | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Posterior:
@@ -103,6 +106,9 @@ def posterior_bootstrap(
         Processes to use; -1 is one for each core.
     memory_budget : int
         Bytes that the blocks in work may take together.
+    device : str, optional
+        Compute the draws with JAX there: "gpu", or "gpu:float32" for half the precision. The same
+        random weights and the same steps give the same draws but for rounding. None is NumPy.
     resume : Posterior, optional
         Draws of the same fit that exist already, such as `Interrupted.partial`; they are not
         computed again, and the result is the same bit for bit.
@@ -136,8 +142,31 @@ def posterior_bootstrap(
         model, cells, divergence=divergence, partition=partition, prior=prior, seed=seed
     )
     setting = setting.binned(_outcome_bins(bins, setting, divergence))
+    there = None if device is None else _device(device, model, n_jobs)
     executor = executor_for(_affordable(n_jobs, setting.block_elements, memory_budget))
-    plan, unweighted = setting.plan(divergence, ridge, seed, n_draws > 0, refine is not None)
+    with nullcontext() if there is None else there.here():
+        plan, unweighted = setting.plan(
+            divergence, ridge, seed, n_draws > 0, refine is not None, device=there
+        )
+        if there is not None:
+            # The pilot is the same as without a device; blocks are as large as its memory allows.
+            plan = replace(plan, size=setting.size_within(there.memory or memory_budget, n_draws))
+        return _draw(
+            plan, setting, unweighted, executor, n_draws=n_draws, resume=resume, progress=progress
+        )
+
+
+def _draw(
+    plan: Plan,
+    setting: "_Setting",
+    unweighted: Solved,
+    executor: AbstractExecutor,
+    *,
+    n_draws: int,
+    resume: Posterior | None,
+    progress: Callable[[int, int], None] | None,
+) -> Posterior:
+    """Solve all blocks of draws that are not known yet, and put the record together."""
     size, table = plan.size, setting.layout.cells
     made = _assemble(plan, setting, unweighted, [], n_draws=0)
     n_known = 0 if resume is None else _check_resumed(resume, made)
@@ -255,6 +284,12 @@ class _Setting:
         """Draws in a block."""
         return block_size(self._per_draw, self.drawn.n_atoms if self.drawn else 0)
 
+    def size_within(self, memory: int, n_draws: int) -> int:
+        """Draws in a block that a device with so many bytes can hold: a power of two."""
+        most = memory // (8 * _ARRAYS * self._per_draw)
+        wanted = 1 << max(min(n_draws, 1024) - 1, 0).bit_length()
+        return min(wanted, 1 << max(int(most).bit_length() - 1, 0))
+
     @property
     def _per_draw(self) -> int:
         layout = self.layout
@@ -268,6 +303,8 @@ class _Setting:
         seed: int,
         pilot: bool,
         refined: bool,
+        *,
+        device: Device | None = None,
     ) -> tuple[Plan, Solved]:
         """Solve the unweighted table, and collect what every draw needs."""
         with single_threaded():
@@ -281,6 +318,7 @@ class _Setting:
                 size=self.block_size,
                 pilot=pilot,
                 refined=refined,
+                device=device,
             )
 
 
@@ -374,6 +412,21 @@ def _check_refine(refine: object, divergence: AbstractDivergence) -> None:
             f'divergence {divergence.name!r} compares row by row. Use divergence="tvd", or leave '
             "refine out."
         )
+
+
+def _device(name: object, model: Model, n_jobs: int) -> Device:
+    if not isinstance(name, str):
+        raise SettingsError(f'device must be a name such as "gpu", or None; got {name!r}.')
+    if n_jobs != 1:
+        raise SettingsError(
+            f"device={name!r} computes all draws of a block together; leave n_jobs at 1, got "
+            f"{n_jobs}."
+        )
+    if not model.family.on_device:
+        raise SettingsError(
+            f"{type(model.family).__name__} is computed with NumPy only. Leave device out."
+        )
+    return Device.named(name)
 
 
 def _whole(value: object) -> TypeGuard[int]:

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from tvdbayes._array import Device
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.bootstrap._refine import reweighted_fit
 from tvdbayes.bootstrap._starts import central_mass, elemental, least_squares, lengths, scan
@@ -108,22 +109,27 @@ def prepare(
     size: int,
     pilot: bool = True,
     refined: bool = False,
+    device: Device | None = None,
 ) -> tuple[Plan, Solved]:
     """Solve the unweighted table from many starts, and collect the starts of the draws.
 
-    Without a `pilot` no draw may follow.
+    Without a `pilot` no draw may follow. With a `device` all passes over the table are made there,
+    which the caller must have entered; starts are found here.
     """
     p = layout.cells.p[:, None]
     guess = least_squares(layout)
-    ordinary = newton(Objective(layout, KLD()).on(p), guess[:, None])
-    twin = Objective(layout, KLD(), reference=ordinary.theta[:, 0])
+    # What is searched exactly has one parameter and few cells: it stays here.
+    exact = layout.bound.n_params == 1 and divergence.kinked and layout.units.exact
+    there = layout if device is None or exact else layout.to(device)
+    ordinary = newton(Objective(there, KLD()).on(p), guess[:, None])
+    twin = Objective(there, KLD(), reference=ordinary.theta[:, 0])
 
     starts = np.column_stack([ordinary.theta, guess])
     pooled = layout.partition.pools_rows and divergence.on_groups
     if pooled:
         starts = np.column_stack([starts, _pooled_starts(layout, ordinary.theta, seed)])
     weak = AUTO_RIDGE if pooled else 0.0
-    robust = Objective(layout, divergence, weak if ridge == "auto" else ridge)
+    robust = Objective(there, divergence, weak if ridge == "auto" else ridge)
     modes = _modes(robust, starts, seed)
     away = bool(robust.runs_away(robust.on(p), modes.theta[:, :1])[0])
     rescued = away and ridge == "auto" and not pooled and divergence != KLD()
@@ -175,13 +181,14 @@ def _pooled_starts(layout: Layout, ordinary: Array, seed: int) -> Array:
 
 def _modes(robust: Objective, starts: Array, seed: int) -> Solution:
     """Minima of the unweighted table, best first."""
-    layout, problem = robust.layout, robust.on(robust.layout.cells.p[:, None])
+    # Starts are found here, wherever the table is.
+    layout, problem = robust.layout.at_home(), robust.on(robust.layout.cells.p[:, None])
     if _searched_exactly(robust):
         return scalar(problem, scan(layout, starts[0]))  # type: ignore[arg-type]
     rng = Stream.generator(seed, Stream.STARTS)
     if layout.cells.n_cells > _SAMPLE:
         # Many starts are compared on a sample; the table itself sees only the best of them.
-        some = robust.rebind(_sample(layout.cells, rng))
+        some = replace(robust, layout=layout).rebind(_sample(layout.cells, rng))
         starts = find_modes(some.on(some.layout.cells.p[:, None]), starts).theta
         return find_modes(problem, starts[:, :_FROM_SAMPLE])
     if not layout.partition.pools_rows:
@@ -305,6 +312,7 @@ def solve_tables(plan: Plan, p: Array, cells: Cells | None = None) -> Solved:
 
 def _solve(plan: Plan, robust: Objective, twin: Objective, p: Array) -> Solved:
     """Solve reweighted tables p (m, B) for both objectives."""
+    p = robust.layout.put(p)
     ordinary_problem = twin.on(p)
     start = np.repeat(plan.ordinary[:, None], p.shape[1], axis=1)
     ordinary = _found(twin, ordinary_problem, newton(ordinary_problem, start))

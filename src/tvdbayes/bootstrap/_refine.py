@@ -5,10 +5,8 @@ weight is cut to what can, and weighted maximum likelihood uses the rest of the 
 efficiency.
 """
 
-import numpy as np
-
+from tvdbayes._array import tiny, xp
 from tvdbayes._typing import Array
-from tvdbayes.divergences import TINY
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.solvers import newton
 
@@ -32,15 +30,15 @@ def explained(layout: Layout, p: Array, theta: Array, n_obs: float) -> Array:
     """
     units = layout.units
     groups = units.group_of_unit
-    data_mass = np.maximum(units.data_mass(p), TINY)
+    data_mass = xp.maximum(units.data_mass(p), tiny(p))
     model_mass = units.total(units.atom_mass(p) * units.pairs.pmf(theta))
-    deviation = np.sqrt(model_mass / (n_obs * units.n_partitions))
+    deviation = xp.sqrt(model_mass / (n_obs * units.n_partitions))
     excess = data_mass > model_mass + _DEVIATIONS * deviation
     in_group = groups.total(data_mass)
     good = model_mass
     for _ in range(_ROUNDS):
-        good = groups.spread(groups.total(np.minimum(data_mass, good)) / in_group) * model_mass
-    return units.of_cells(np.where(excess, np.minimum(good / data_mass, 1.0), 1.0))
+        good = groups.spread(groups.total(xp.minimum(data_mass, good)) / in_group) * model_mass
+    return units.of_cells(xp.where(excess, xp.minimum(good / data_mass, 1.0), 1.0))
 
 
 def reweighted_fit(layout: Layout, twin: Objective, p: Array, theta: Array, n_obs: float) -> Array:
@@ -48,6 +46,7 @@ def reweighted_fit(layout: Layout, twin: Objective, p: Array, theta: Array, n_ob
 
     ``layout`` must compare every outcome: of two, not just one.
     """
+    p = layout.put(p)
     for _ in range(_PASSES):
         kept = p * explained(layout, p, theta, n_obs)
         kept /= kept.sum(0)

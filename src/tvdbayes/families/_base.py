@@ -14,16 +14,30 @@ from typing import ClassVar
 
 import numpy as np
 
+from tvdbayes._array import xp
 from tvdbayes._errors import FamilyError, listing
 from tvdbayes._typing import Array, BoolArray, IntArray
 
-__all__ = ["AbstractFamily", "Jet"]
+__all__ = ["AbstractFamily", "Jet", "bordered", "from_triangle"]
 
 _MOST_ELEMENTS = 1 << 20
 """Nodes x predictors that a sum over the support holds at a time."""
 
 Jet = tuple[Array, Array, Array]
 """A value with its first and second derivatives in eta: (...), (k, ...), (k, k, ...)."""
+
+
+def from_triangle(*rows: list[Array]) -> Array:
+    """A symmetric matrix (k, k, ...) from its lower triangle, row by row."""
+    shape = xp.broadcast_shapes(*(entry.shape for row in rows for entry in row))
+    whole = [[rows[max(i, j)][min(i, j)] for j in range(len(rows))] for i in range(len(rows))]
+    return xp.stack([xp.stack([xp.broadcast_to(e, shape) for e in row]) for row in whole])
+
+
+def bordered(inner: Array, side: Array, corner: Array) -> Array:
+    """The symmetric matrix (k + 1, k + 1, ...) of one (k, k, ...), a last row and a corner."""
+    last = xp.concatenate([side, corner[None]])
+    return xp.concatenate([xp.concatenate([inner, side[:, None]], axis=1), last[None]])
 
 
 class AbstractFamily(ABC):
@@ -38,6 +52,11 @@ class AbstractFamily(ABC):
     counts: ClassVar[bool] = False
     """Whether outcomes are numbers of which neighbours may be binned; the formula of the pmf must
     then make sense between whole numbers too."""
+
+    @property
+    def on_device(self) -> bool:
+        """Whether its formulas also work on arrays of a device."""
+        return True
 
     @property
     def predictors(self) -> tuple[str, ...]:
@@ -96,7 +115,7 @@ class AbstractFamily(ABC):
 
     def pmf(self, y: Array, eta: Array, trials: Array) -> Array:
         """Probability of y."""
-        return np.exp(self.log_pmf(y, eta, trials))
+        return xp.exp(self.log_pmf(y, eta, trials))
 
     def log_pmf(self, y: Array, eta: Array, trials: Array) -> Array:
         """Logarithm of the probability of y."""
@@ -116,25 +135,25 @@ class AbstractFamily(ABC):
         Worth overriding where second derivatives or tails to all digits are costly.
         """
         log_pmf, score, _ = self.log_jet(y, eta, trials)
-        pmf = np.exp(log_pmf)
+        pmf = xp.exp(log_pmf)
         return pmf, pmf * score
 
     def jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         """`pmf` with its first and second derivatives in eta."""
         log_pmf, score, curvature = self.log_jet(y, eta, trials)
-        pmf = np.exp(log_pmf)
+        pmf = xp.exp(log_pmf)
         first = pmf * score
         return pmf, first, first[:, None] * score + pmf * curvature
 
     def power_sum(self, eta: Array, power: float, trials: Array) -> Jet:
         """Sum of ``pmf ** power`` over the support, with derivatives; density power needs it."""
         y, weights = self.nodes(eta, trials, power)
-        total, first, second = np.zeros(eta.shape[1:]), np.zeros(eta.shape), np.zeros(())
+        total, first, second = xp.zeros(eta.shape[1:]), xp.zeros(eta.shape), xp.zeros(())
         size = max(1, _MOST_ELEMENTS // max(eta[0].size, 1))
         for start in range(0, len(y), size):
             part = slice(start, start + size)
             log_pmf, score, curvature = self.log_jet(y[part], eta[:, None], trials)
-            mass = weights[part] * np.exp(power * log_pmf)
+            mass = weights[part] * xp.exp(power * log_pmf)
             total = total + mass.sum(0)
             first = first + power * (mass * score).sum(1)
             bend = power * score[:, None] * score + curvature
@@ -146,7 +165,7 @@ class AbstractFamily(ABC):
     ) -> None:
         """Raise unless every outcome lies in the support; ``numbers`` name the units."""
         if self.needs_trials:
-            odd = ~((trials >= 1) & (trials == np.round(trials)))
+            odd = ~((trials >= 1) & (trials == xp.round(trials)))
             if odd.any():
                 raise FamilyError(
                     "Trials must be whole numbers of at least 1; "

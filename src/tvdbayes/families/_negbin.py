@@ -2,9 +2,7 @@
 
 from collections.abc import Callable
 
-import numpy as np
-
-from tvdbayes._array import excess_exp, stirling_error
+from tvdbayes._array import excess_exp, known, stirling_error, xp
 from tvdbayes._typing import Array
 
 __all__ = ["by_outcome", "log_negbin"]
@@ -18,16 +16,16 @@ def log_negbin(y: Array, size: Array, log_mean: Array) -> Array:
     It is a binomial law of ``size`` in ``size + y``: peak minus two deviances, none of which
     cancels, however large size and counts are.
     """
-    mean = np.exp(log_mean)
-    count = np.maximum(y, 1.0)
+    mean = xp.exp(log_mean)
+    count = xp.maximum(y, 1.0)
     # The logarithm of (size + y) / (size + mean), whether that is near 1 or not.
     away = (count - mean) / (size + mean)
-    far = np.log(size + count) - np.log(size + mean)
-    drift = np.where(np.abs(away) < 0.5, np.log1p(np.clip(away, -0.5, 0.5)), far)
-    peak = 0.5 * (np.log(size) - np.log(size + count) - np.log(count)) - _HALF_LOG_2PI
+    far = xp.log(size + count) - xp.log(size + mean)
+    drift = xp.where(xp.abs(away) < 0.5, xp.log1p(xp.clip(away, -0.5, 0.5)), far)
+    peak = 0.5 * (xp.log(size) - xp.log(size + count) - xp.log(count)) - _HALF_LOG_2PI
     peak += stirling_error(size + count) - stirling_error(size) - stirling_error(count)
-    deviance = size * excess_exp(drift) + count * excess_exp(log_mean - np.log(count) + drift)
-    value: Array = np.where(y > 0, peak - deviance, -size * np.log1p(mean / size))
+    deviance = size * excess_exp(drift) + count * excess_exp(log_mean - xp.log(count) + drift)
+    value: Array = xp.where(y > 0, peak - deviance, -size * xp.log1p(mean / size))
     return value
 
 
@@ -37,7 +35,7 @@ def by_outcome(law: Callable[[Array, Array], Array], y: Array, size: Array) -> A
     That is the rule: a dispersion without covariates. Special functions are what costs here.
     """
     column = y.ndim == 2 and y.shape[1] == 1 and size.ndim == 2 and len(y) > 1
-    if column and (size == size[:1]).all():
-        outcomes, index = np.unique(y[:, 0], return_inverse=True)
+    if column and known((size == size[:1]).all(), False):
+        outcomes, index = xp.unique(y[:, 0], return_inverse=True)
         return law(outcomes[:, None], size[:1]).take(index, axis=0)
     return law(y, size)

@@ -5,10 +5,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from tvdbayes._array import digamma_gap, excess_exp, gammaln, psi, stirling_error, trigamma_gap
+from tvdbayes._array import (
+    digamma_gap,
+    excess_exp,
+    gammaln,
+    known,
+    psi,
+    stirling_error,
+    trigamma_gap,
+    xp,
+)
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes.families._base import AbstractFamily, Jet
+from tvdbayes.families._base import AbstractFamily, Jet, from_triangle
 from tvdbayes.families._negbin import by_outcome, log_negbin
 from tvdbayes.families.links import AbstractLink, Logit, require_link
 
@@ -63,14 +72,14 @@ class Bernoulli(AbstractFamily):
         return value, first[None], second[None, None]
 
     def mean(self, eta: Array, trials: Array) -> Array:
-        return self.link.tail_slope(np.array(True), eta[0])[0]
+        return self.link.tail_slope(xp.array(True), eta[0])[0]
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
         return (rng.random(eta.shape[1:]) < self.mean(eta, trials)).astype(float)
 
     def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
-        y = np.arange(2.0).reshape((2,) + (1,) * (eta.ndim - 1))
-        return y, np.ones_like(y)
+        y = xp.arange(2.0).reshape((2,) + (1,) * (eta.ndim - 1))
+        return y, xp.ones_like(y)
 
     def saturated(self, y: Array, trials: Array) -> Array:
         return self.link.link((y + 0.5) / 2)[None]
@@ -112,7 +121,7 @@ class Binomial(AbstractFamily):
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         failures = trials - y
         value, first, second = self.link.log_likelihood(y, failures, eta[0])
-        if np.max(trials, initial=0) < _SMALL:
+        if known(xp.max(trials, initial=0) < _SMALL, False):
             value = value + (gammaln(trials + 1) - gammaln(y + 1) - gammaln(failures + 1))
         else:
             value = self._log_pmf(y, failures, eta[0])
@@ -125,27 +134,27 @@ class Binomial(AbstractFamily):
         is the peak minus ``y * (exp(a) - 1 - a) + failures * (exp(b) - 1 - b)``: the terms that
         are added to make it so sum to zero.
         """
-        trials, some, rest = y + failures, np.maximum(y, 1.0), np.maximum(failures, 1.0)
+        trials, some, rest = y + failures, xp.maximum(y, 1.0), xp.maximum(failures, 1.0)
         (log_prob, *_), (log_rest, *_) = self.link.log_tails(eta)
         peak = (
-            0.5 * np.log(trials / (some * rest))
+            0.5 * xp.log(trials / (some * rest))
             - _HALF_LOG_2PI
             + (stirling_error(trials) - stirling_error(some) - stirling_error(rest))
         )
         inner = (
             peak
-            - some * excess_exp(log_prob - np.log(some / trials))
-            - rest * excess_exp(log_rest - np.log(rest / trials))
+            - some * excess_exp(log_prob - xp.log(some / trials))
+            - rest * excess_exp(log_rest - xp.log(rest / trials))
         )
-        edge = np.where(y == 0, trials * log_rest, trials * log_prob)
-        value: Array = np.where((y > 0) & (failures > 0), inner, edge)
+        edge = xp.where(y == 0, trials * log_rest, trials * log_prob)
+        value: Array = xp.where((y > 0) & (failures > 0), inner, edge)
         return value
 
     def mean(self, eta: Array, trials: Array) -> Array:
-        return trials * self.link.tail_slope(np.array(True), eta[0])[0]
+        return trials * self.link.tail_slope(xp.array(True), eta[0])[0]
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
-        prob = self.link.tail_slope(np.array(True), eta[0])[0]
+        prob = self.link.tail_slope(xp.array(True), eta[0])[0]
         return rng.binomial(trials.astype(int), prob).astype(float)
 
     def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
@@ -159,7 +168,7 @@ class Binomial(AbstractFamily):
 
     def degenerate(self, eta: Array, trials: Array) -> BoolArray:
         (log_prob, *_), (log_rest, *_) = self.link.log_tails(eta[0])
-        certain: BoolArray = trials * np.maximum(log_prob, log_rest) > -_DEGENERATE
+        certain: BoolArray = trials * xp.maximum(log_prob, log_rest) > -_DEGENERATE
         return certain
 
 
@@ -197,13 +206,13 @@ class BetaBinomial(AbstractFamily):
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         (prob, slope, bend), (rest, _, _) = (
-            self.link.tail(np.array(success), eta[0]) for success in (True, False)
+            self.link.tail(xp.array(success), eta[0]) for success in (True, False)
         )
-        prob, rest = np.maximum(prob, _TINY), np.maximum(rest, _TINY)
+        prob, rest = xp.maximum(prob, _TINY), xp.maximum(rest, _TINY)
         size, failures = self._size(eta), trials - y
         a, b = prob * size, rest * size
-        if np.max(trials) <= _FEW_TRIALS:
-            most = int(np.max(trials))
+        if known(xp.max(trials) <= _FEW_TRIALS, False):
+            most = int(xp.max(trials))
             (log_a, in_a, aa), (log_b, in_b, bb), (log_whole, whole, whole_2) = (
                 _rising(n, r, most) for n, r in ((y, a), (failures, b), (trials, size))
             )
@@ -212,29 +221,27 @@ class BetaBinomial(AbstractFamily):
         else:
             # Two negative binomial counts, given their sum: each factor keeps its digits.
             value = (
-                log_negbin(y, a, np.log(trials * prob))
-                + log_negbin(failures, b, np.log(trials * rest))
-                - log_negbin(trials, size, np.log(trials))
+                log_negbin(y, a, xp.log(trials * prob))
+                + log_negbin(failures, b, xp.log(trials * rest))
+                - log_negbin(trials, size, xp.log(trials))
             )
             whole, whole_2 = digamma_gap(trials, size), trigamma_gap(trials, size)
             in_a, in_b = digamma_gap(y, a), digamma_gap(failures, b)
             aa, bb = trigamma_gap(y, a), trigamma_gap(failures, b)
         in_a, in_b, aa, bb = in_a - whole, in_b - whole, aa - whole_2, bb - whole_2
         step = slope * size
-        first = np.stack([step * (in_a - in_b), -(a * in_a + b * in_b)])
-        second = np.empty((2, *first.shape))
-        second[0, 0] = bend * size * (in_a - in_b) + step * step * (aa + 2 * whole_2 + bb)
+        first = xp.stack([step * (in_a - in_b), -(a * in_a + b * in_b)])
+        both = bend * size * (in_a - in_b) + step * step * (aa + 2 * whole_2 + bb)
         mixed = step * (b * (whole_2 + bb) - a * (aa + whole_2)) - first[0]
-        second[0, 1] = second[1, 0] = mixed
-        second[1, 1] = a * a * aa - 2 * a * b * whole_2 + b * b * bb - first[1]
-        return value, first, second
+        own = a * a * aa - 2 * a * b * whole_2 + b * b * bb - first[1]
+        return value, first, from_triangle([both], [mixed, own])
 
     def slopes(self, y: Array, eta: Array, trials: Array) -> tuple[Array, Array]:
         size = self._size(eta)
-        if np.max(trials) + np.max(size) > _PLAIN:
+        if known(xp.max(trials) + xp.max(size) > _PLAIN, True):
             return super().slopes(y, eta, trials)
-        prob, slope = self.link.tail_slope(np.array(True), eta[0])
-        prob = np.clip(prob, _TINY, 1 - 1e-16)
+        prob, slope = self.link.tail_slope(xp.array(True), eta[0])
+        prob = xp.clip(prob, _TINY, 1 - 1e-16)
         failures, a = trials - y, prob * size
         b = size - a
         log_pmf = gammaln(y + a) - gammaln(a) + (gammaln(failures + b) - gammaln(b))
@@ -242,21 +249,21 @@ class BetaBinomial(AbstractFamily):
         log_pmf += gammaln(trials + 1) - gammaln(y + 1) - gammaln(failures + 1)
         whole = by_outcome(digamma_gap, trials + 0 * y, size)
         in_a, in_b = psi(y + a) - psi(a) - whole, psi(failures + b) - psi(b) - whole
-        pmf = np.exp(log_pmf)
-        return pmf, np.stack([pmf * slope * size * (in_a - in_b), -pmf * (a * in_a + b * in_b)])
+        pmf = xp.exp(log_pmf)
+        return pmf, xp.stack([pmf * slope * size * (in_a - in_b), -pmf * (a * in_a + b * in_b)])
 
     @staticmethod
     def _size(eta: Array) -> Array:
-        size: Array = np.exp(np.clip(-eta[1], -_LARGE_DISPERSION, _LARGE_DISPERSION))
+        size: Array = xp.exp(xp.clip(-eta[1], -_LARGE_DISPERSION, _LARGE_DISPERSION))
         return size
 
     def mean(self, eta: Array, trials: Array) -> Array:
-        return trials * self.link.tail_slope(np.array(True), eta[0])[0]
+        return trials * self.link.tail_slope(xp.array(True), eta[0])[0]
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
         size = self._size(eta)
-        prob = self.link.tail_slope(np.array(True), eta[0])[0]
-        a, b = (np.maximum(part * size, _TINY) for part in (prob, 1 - prob))
+        prob = self.link.tail_slope(xp.array(True), eta[0])[0]
+        a, b = (xp.maximum(part * size, _TINY) for part in (prob, 1 - prob))
         return rng.binomial(trials.astype(int), rng.beta(a, b)).astype(float)
 
     def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
@@ -264,7 +271,7 @@ class BetaBinomial(AbstractFamily):
 
     def saturated(self, y: Array, trials: Array) -> Array:
         main = _own_share(self.link, y, trials)
-        return np.stack([main, np.full_like(main, -2.0)])
+        return xp.stack([main, xp.full_like(main, -2.0)])
 
     def possible(self, y: Array, trials: Array) -> BoolArray:
         return _within(y, trials)
@@ -275,36 +282,36 @@ class BetaBinomial(AbstractFamily):
 
 def _rising(n: Array, r: Array, most: int) -> tuple[Array, Array, Array]:
     """Log of r (r + 1) ... (r + n - 1) with two derivatives in r, factor by factor."""
-    shape = np.broadcast_shapes(np.shape(n), np.shape(r))
-    log, first, second = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    shape = xp.broadcast_shapes(xp.shape(n), xp.shape(r))
+    log, first, second = xp.zeros(shape), xp.zeros(shape), xp.zeros(shape)
     for j in range(most):
         there = n > j
         share = there / (r + j)
-        log += np.where(there, np.log(r + j), 0.0)
+        log += xp.where(there, xp.log(r + j), 0.0)
         first += share
         second -= share * share
     return log, first, second
 
 
 def _all_outcomes(trials: Array, ndim: int) -> tuple[Array, Array]:
-    most = int(np.max(trials))
+    most = int(xp.max(trials))
     if most > _MOST_TRIALS:
         raise SettingsError(
             f"Density power sums over all outcomes, and {most:,} trials are too many (at most "
             f'{_MOST_TRIALS:,}). Use divergence="tvd".'
         )
-    y = np.arange(most + 1.0).reshape((most + 1,) + (1,) * ndim)
+    y = xp.arange(most + 1.0).reshape((most + 1,) + (1,) * ndim)
     inside = y <= trials
-    return np.where(inside, y, 0.0), inside.astype(float)
+    return xp.where(inside, y, 0.0), inside.astype(float)
 
 
 def _own_share(link: AbstractLink, y: Array, trials: Array) -> Array:
     """The predictor that makes the observed share of successes the likeliest, kept finite."""
     edge = 0.25 / (trials + 0.5)
-    return link.link(np.clip(y / trials, edge, 1 - edge))
+    return link.link(xp.clip(y / trials, edge, 1 - edge))
 
 
 def _within(y: Array, trials: Array) -> BoolArray:
-    whole = (y == np.round(y)) & (trials == np.round(trials))
+    whole = (y == xp.round(y)) & (trials == xp.round(trials))
     inside: BoolArray = whole & (y >= 0) & (trials >= 1) & (y <= trials)
     return inside

@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from tvdbayes._array import xp
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.families._base import AbstractFamily, Jet
@@ -37,26 +38,26 @@ class _Levels(AbstractFamily):
 
     def probabilities(self, eta: Array, trials: Array) -> Array:
         """Probability of each level, (K, ...)."""
-        return np.stack(
-            [self.pmf(np.array(float(j)), eta, trials) for j in range(len(self.levels))]
+        return xp.stack(
+            [self.pmf(xp.array(float(j)), eta, trials) for j in range(len(self.levels))]
         )
 
     def mean(self, eta: Array, trials: Array) -> Array:
-        numbers = np.arange(float(len(self.levels)))
-        mean: Array = np.tensordot(numbers, self.probabilities(eta, trials), 1)
+        numbers = xp.arange(float(len(self.levels)))
+        mean: Array = xp.tensordot(numbers, self.probabilities(eta, trials), 1)
         return mean
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
-        below = np.cumsum(self.probabilities(eta, trials), axis=0)[:-1]
+        below = xp.cumsum(self.probabilities(eta, trials), axis=0)[:-1]
         drawn: Array = (rng.random(eta.shape[1:]) > below).sum(0).astype(float)
         return drawn
 
     def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
-        y = np.arange(float(len(self.levels))).reshape((-1,) + (1,) * (eta.ndim - 1))
-        return y, np.ones_like(y)
+        y = xp.arange(float(len(self.levels))).reshape((-1,) + (1,) * (eta.ndim - 1))
+        return y, xp.ones_like(y)
 
     def possible(self, y: Array, trials: Array) -> BoolArray:
-        known: BoolArray = (y == np.round(y)) & (y >= 0) & (y < len(self.levels))
+        known: BoolArray = (y == xp.round(y)) & (y >= 0) & (y < len(self.levels))
         return known
 
     def degenerate(self, eta: Array, trials: Array) -> BoolArray:
@@ -104,19 +105,19 @@ class Categorical(_Levels):
 
     def _first(self, eta: Array) -> Array:
         """The predictor of the first level."""
-        return np.zeros(eta.shape[1:]) if self.coding == "reference" else -eta.sum(0)
+        return xp.zeros(eta.shape[1:]) if self.coding == "reference" else -eta.sum(0)
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
-        whole = np.concatenate([self._first(eta)[None], eta])
+        whole = xp.concatenate([self._first(eta)[None], eta])
         peak = whole.max(0)
-        mass = np.exp(whole - peak)
+        mass = xp.exp(whole - peak)
         total = mass.sum(0)
         prob = mass / total
-        number = np.arange(len(whole)).reshape((-1,) + (1,) * (eta.ndim - 1))
+        number = xp.arange(len(whole)).reshape((-1,) + (1,) * (eta.ndim - 1))
         hit = number == y
-        value = np.where(hit, whole - peak, 0.0).sum(0) - np.log(total)
-        off, bend = hit - prob, -prob[:, None] * prob
-        bend[range(len(whole)), range(len(whole))] += prob
+        value = xp.where(hit, whole - peak, 0.0).sum(0) - xp.log(total)
+        off = hit - prob
+        bend = xp.where(number[:, None] == number, prob, 0.0) - prob[:, None] * prob
         if self.coding == "reference":
             return value, off[1:], -bend[1:, 1:] + 0 * value
         # Every predictor counts with -1 for the first level.
@@ -126,9 +127,9 @@ class Categorical(_Levels):
 
     def slopes(self, y: Array, eta: Array, trials: Array) -> tuple[Array, Array]:
         prob = self.probabilities(eta, trials)
-        number = np.arange(len(prob)).reshape((-1,) + (1,) * (eta.ndim - 1))
+        number = xp.arange(len(prob)).reshape((-1,) + (1,) * (eta.ndim - 1))
         hit = number == y
-        pmf = np.where(hit, prob, 0.0).sum(0)
+        pmf = xp.where(hit, prob, 0.0).sum(0)
         off = pmf * (hit - prob)
         return pmf, off[1:] if self.coding == "reference" else off[1:] - off[0]
 
@@ -136,15 +137,15 @@ class Categorical(_Levels):
         return self.slopes(y, eta, trials)[0]
 
     def probabilities(self, eta: Array, trials: Array) -> Array:
-        whole = np.concatenate([self._first(eta)[None], eta])
-        mass = np.exp(whole - whole.max(0))
+        whole = xp.concatenate([self._first(eta)[None], eta])
+        mass = xp.exp(whole - whole.max(0))
         prob: Array = mass / mass.sum(0)
         return prob
 
     def saturated(self, y: Array, trials: Array) -> Array:
-        number = np.arange(1, len(self.levels)).reshape((-1,) + (1,) * np.ndim(y))
-        guess = np.where(number == y, 2.0, 0.0)
-        return guess - np.where(y == 0, 2.0, 0.0)
+        number = xp.arange(1, len(self.levels)).reshape((-1,) + (1,) * xp.ndim(y))
+        guess = xp.where(number == y, 2.0, 0.0)
+        return guess - xp.where(y == 0, 2.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -176,51 +177,51 @@ class Ordinal(_Levels):
         return ("", *(f"gap {name}" for name in self.levels[1:-1]))
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
-        gaps = np.exp(np.clip(eta[1:], -_LARGE_GAP, _LARGE_GAP))
-        number = np.arange(1, len(self.levels) - 1).reshape((-1,) + (1,) * (eta.ndim - 1))
+        gaps = xp.exp(xp.clip(eta[1:], -_LARGE_GAP, _LARGE_GAP))
+        number = xp.arange(1, len(self.levels) - 1).reshape((-1,) + (1,) * (eta.ndim - 1))
         at_top, at_bottom = y == len(self.levels) - 1, y == 0
         # The gaps below the outcome's upper threshold and below its lower one.
-        up, down = np.where(number <= y, gaps, 0.0), np.where(number < y, gaps, 0.0)
+        up, down = xp.where(number <= y, gaps, 0.0), xp.where(number < y, gaps, 0.0)
         high, low = up.sum(0) - eta[0], down.sum(0) - eta[0]
-        gap = np.where(at_top | at_bottom, 1.0, (up - down).sum(0))
-        bottom, top = self.link.log_tails(np.where(at_top, low, high))
+        gap = xp.where(at_top | at_bottom, 1.0, (up - down).sum(0))
+        bottom, top = self.link.log_tails(xp.where(at_top, low, high))
         between = self.link.log_between(low, gap)
-        value = np.where(at_bottom, bottom[0], np.where(at_top, top[0], between))
+        value = xp.where(at_bottom, bottom[0], xp.where(at_top, top[0], between))
         # Derivatives in the upper and the lower threshold: densities as a share of the mass.
         log_high, high_ratio = self.link.log_density(high)
         log_low, low_ratio = self.link.log_density(low)
-        a, b = np.exp(log_high - between), np.exp(log_low - between)
-        in_high = np.where(at_bottom, bottom[1], np.where(at_top, 0.0, a))
-        in_low = np.where(at_top, top[1], np.where(at_bottom, 0.0, -b))
-        high_2 = np.where(at_bottom, bottom[2], np.where(at_top, 0.0, a * (high_ratio - a)))
-        low_2 = np.where(at_top, top[2], np.where(at_bottom, 0.0, -b * (low_ratio + b)))
-        mixed = np.where(at_top | at_bottom, 0.0, a * b)
-        up, down = (np.concatenate([0 * high[None] - 1, part + 0 * high]) for part in (up, down))
+        a, b = xp.exp(log_high - between), xp.exp(log_low - between)
+        in_high = xp.where(at_bottom, bottom[1], xp.where(at_top, 0.0, a))
+        in_low = xp.where(at_top, top[1], xp.where(at_bottom, 0.0, -b))
+        high_2 = xp.where(at_bottom, bottom[2], xp.where(at_top, 0.0, a * (high_ratio - a)))
+        low_2 = xp.where(at_top, top[2], xp.where(at_bottom, 0.0, -b * (low_ratio + b)))
+        mixed = xp.where(at_top | at_bottom, 0.0, a * b)
+        up, down = (xp.concatenate([0 * high[None] - 1, part + 0 * high]) for part in (up, down))
         first = in_high * up + in_low * down
         second = (
             high_2 * up[:, None] * up
             + low_2 * down[:, None] * down
             + mixed * (up[:, None] * down + down[:, None] * up)
         )
-        for j in range(1, len(first)):
-            second[j, j] += first[j]
-        return value, first, second
+        every = xp.arange(len(first)).reshape((-1,) + (1,) * (eta.ndim - 1))
+        own = (every[:, None] == every) & (every > 0)
+        return value, first, second + xp.where(own, first, 0.0)
 
     def slopes(self, y: Array, eta: Array, trials: Array) -> tuple[Array, Array]:
-        gaps = np.exp(np.clip(eta[1:], -_LARGE_GAP, _LARGE_GAP))
-        number = np.arange(1, len(self.levels) - 1).reshape((-1,) + (1,) * (eta.ndim - 1))
-        up, down = np.where(number <= y, gaps, 0.0), np.where(number < y, gaps, 0.0)
-        yes = np.array(True)
+        gaps = xp.exp(xp.clip(eta[1:], -_LARGE_GAP, _LARGE_GAP))
+        number = xp.arange(1, len(self.levels) - 1).reshape((-1,) + (1,) * (eta.ndim - 1))
+        up, down = xp.where(number <= y, gaps, 0.0), xp.where(number < y, gaps, 0.0)
+        yes = xp.array(True)
         high, in_high = self.link.tail_slope(yes, up.sum(0) - eta[0])
         low, in_low = self.link.tail_slope(yes, down.sum(0) - eta[0])
         top, bottom = y == len(self.levels) - 1, y == 0
-        high, in_high = np.where(top, 1.0, high), np.where(top, 0.0, in_high)
-        low, in_low = np.where(bottom, 0.0, low), np.where(bottom, 0.0, in_low)
-        first = np.concatenate([(in_low - in_high)[None], in_high * up - in_low * down])
+        high, in_high = xp.where(top, 1.0, high), xp.where(top, 0.0, in_high)
+        low, in_low = xp.where(bottom, 0.0, low), xp.where(bottom, 0.0, in_low)
+        first = xp.concatenate([(in_low - in_high)[None], in_high * up - in_low * down])
         return high - low, first
 
     def saturated(self, y: Array, trials: Array) -> Array:
         middle = (len(self.levels) - 1) / 2
         main = (y - 0.5) * 4 / max(middle, 1.0)
-        gaps = np.full((len(self.levels) - 2, *np.shape(y)), np.log(4 / max(middle, 1.0)))
-        return np.concatenate([main[None], gaps])
+        gaps = xp.full((len(self.levels) - 2, *xp.shape(y)), xp.log(4 / max(middle, 1.0)))
+        return xp.concatenate([main[None], gaps])

@@ -9,12 +9,14 @@ from tvdbayes._array import (
     digamma_gap,
     excess_exp,
     gammaln,
+    known,
     log1m_exp,
     stirling_error,
     trigamma_gap,
+    xp,
 )
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes.families._base import AbstractFamily, Jet
+from tvdbayes.families._base import AbstractFamily, Jet, from_triangle
 from tvdbayes.families._negbin import by_outcome, log_negbin
 from tvdbayes.families._support import count_nodes, mean_by_sum, panels
 from tvdbayes.families.links import Logit
@@ -44,7 +46,7 @@ class _Counts(AbstractFamily):
         return _exp(eta[0])
 
     def possible(self, y: Array, trials: Array) -> BoolArray:
-        whole: BoolArray = (y >= 0) & (y == np.round(y))
+        whole: BoolArray = (y >= 0) & (y == xp.round(y))
         return whole
 
     def degenerate(self, eta: Array, trials: Array) -> BoolArray:
@@ -72,17 +74,17 @@ class Poisson(_Counts):
 
     def slopes(self, y: Array, eta: Array, trials: Array) -> tuple[Array, Array]:
         rate = self.mean(eta, trials)
-        pmf = np.exp(self._log_pmf(y, eta[0], rate))
+        pmf = xp.exp(self._log_pmf(y, eta[0], rate))
         return pmf, (pmf * (y - rate))[None]
 
     @staticmethod
     def _log_pmf(y: Array, eta: Array, rate: Array) -> Array:
-        if np.max(y, initial=0) < _SMALL:
+        if known(xp.max(y, initial=0) < _SMALL, False):
             return y * eta - rate - gammaln(y + 1)
         # The terms above are of the size of y and cancel; Loader's form has none that do.
-        count = np.maximum(y, 1.0)
-        peak = -0.5 * np.log(count) - _HALF_LOG_2PI - stirling_error(count)
-        off: Array = np.where(y > 0, peak - count * excess_exp(eta - np.log(count)), -rate)
+        count = xp.maximum(y, 1.0)
+        peak = -0.5 * xp.log(count) - _HALF_LOG_2PI - stirling_error(count)
+        off: Array = xp.where(y > 0, peak - count * excess_exp(eta - xp.log(count)), -rate)
         return off
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
@@ -92,12 +94,12 @@ class Poisson(_Counts):
         # pmf ** power is a bump of this width. Where it is wide, a sum over every step-th outcome
         # times the step is the whole sum to all digits (the trapezoid rule on a smooth bump).
         rate = self.mean(eta, trials)
-        step = np.maximum(1.0, np.floor(np.sqrt(rate / power) / 4))
+        step = xp.maximum(1.0, xp.floor(xp.sqrt(rate / power) / 4))
         side = 64
-        offsets = np.arange(-side, side + 1.0).reshape((-1,) + (1,) * rate.ndim)
-        y = np.floor(rate) + step * offsets
+        offsets = xp.arange(-side, side + 1.0).reshape((-1,) + (1,) * rate.ndim)
+        y = xp.floor(rate) + step * offsets
         inside = y >= 0
-        return np.where(inside, y, 0.0), step * inside
+        return xp.where(inside, y, 0.0), step * inside
 
     def saturated(self, y: Array, trials: Array) -> Array:
         return _log_count(y)[None]
@@ -118,14 +120,14 @@ class Geometric(_Counts):
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         # y failures and one success of a coin whose log odds of failing are eta.
-        value, first, second = Logit().log_likelihood(y, np.array(1.0), eta[0])
+        value, first, second = Logit().log_likelihood(y, xp.array(1.0), eta[0])
         return value, first[None], second[None, None]
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
         return rng.geometric(1 / (1 + self.mean(eta, trials))).astype(float) - 1
 
     def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
-        return count_nodes(self.mean(eta, trials), np.array(1.0))
+        return count_nodes(self.mean(eta, trials), xp.array(1.0))
 
     def saturated(self, y: Array, trials: Array) -> Array:
         return _log_count(y)[None]
@@ -152,44 +154,42 @@ class NegativeBinomial(_Counts):
         return ("", "dispersion")
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
-        log_mean = np.minimum(eta[0], _LARGE)
-        mean, size = np.exp(log_mean), self._size(eta)
+        log_mean = xp.minimum(eta[0], _LARGE)
+        mean, size = xp.exp(log_mean), self._size(eta)
         value = log_negbin(y, size, log_mean)
         kept = size / (size + mean)
         off, mixed = (y - mean) * kept, (y - mean) * kept * (mean / (size + mean))
         # Of size * (log(size + mean) - psi(size + y) + psi(size)), large terms are taken out.
-        gap = size * np.log1p((mean - y) / (size + y)) + by_outcome(self._lag, y, size)
-        first = np.stack([off, gap + off])
-        second = np.empty((2, *first.shape))
-        second[0, 0] = -mean * kept * ((size + y) / (size + mean))
-        second[0, 1] = second[1, 0] = -mixed
+        gap = size * xp.log1p((mean - y) / (size + y)) + by_outcome(self._lag, y, size)
+        first = xp.stack([off, gap + off])
+        main = -mean * kept * ((size + y) / (size + mean))
         bend = by_outcome(self._bend, y, size)
-        second[1, 1] = bend - gap - mixed - (kept * (size / (size + y))) * (y - mean)
-        return value, first, second
+        own = bend - gap - mixed - (kept * (size / (size + y))) * (y - mean)
+        return value, first, from_triangle([main], [-mixed, own])
 
     def slopes(self, y: Array, eta: Array, trials: Array) -> tuple[Array, Array]:
         size = self._size(eta)
-        if np.max(y, initial=0.0) + np.max(size) > _PLAIN:
+        if known(xp.max(y, initial=0.0) + xp.max(size) > _PLAIN, True):
             return super().slopes(y, eta, trials)
         mean = _exp(eta[0])
         whole = size + mean
-        log_whole = np.log(whole)
-        pmf = np.exp(by_outcome(_log_rising, y, size) + y * eta[0] - (y + size) * log_whole)
+        log_whole = xp.log(whole)
+        pmf = xp.exp(by_outcome(_log_rising, y, size) + y * eta[0] - (y + size) * log_whole)
         off = (y - mean) * (size / whole)
         gap = size * log_whole + by_outcome(self._lag_and_log, y, size)
-        return pmf, np.stack([pmf * off, pmf * (gap + off)])
+        return pmf, xp.stack([pmf * off, pmf * (gap + off)])
 
     def pmf(self, y: Array, eta: Array, trials: Array) -> Array:
         return self.slopes(y, eta, trials)[0]
 
     @staticmethod
     def _lag(y: Array, size: Array) -> Array:
-        lag: Array = size * (np.log1p(y / size) - digamma_gap(y, size))
+        lag: Array = size * (xp.log1p(y / size) - digamma_gap(y, size))
         return lag
 
     @classmethod
     def _lag_and_log(cls, y: Array, size: Array) -> Array:
-        return cls._lag(y, size) - size * np.log(size + y)
+        return cls._lag(y, size) - size * xp.log(size + y)
 
     @staticmethod
     def _bend(y: Array, size: Array) -> Array:
@@ -198,7 +198,7 @@ class NegativeBinomial(_Counts):
 
     @staticmethod
     def _size(eta: Array) -> Array:
-        size: Array = np.exp(np.clip(-eta[1], -_LARGE_DISPERSION, _LARGE_DISPERSION))
+        size: Array = xp.exp(xp.clip(-eta[1], -_LARGE_DISPERSION, _LARGE_DISPERSION))
         return size
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
@@ -209,7 +209,7 @@ class NegativeBinomial(_Counts):
         return count_nodes(self.mean(eta, trials), 1 / self._size(eta))
 
     def saturated(self, y: Array, trials: Array) -> Array:
-        return np.stack([_log_count(y), np.full(np.shape(y), -0.7)])
+        return xp.stack([_log_count(y), xp.full(xp.shape(y), -0.7)])
 
 
 @dataclass(frozen=True)
@@ -235,10 +235,10 @@ class DiscreteWeibull(_Counts):
         low, low_1, low_2 = self._hazard(y, eta)
         high, high_1, high_2 = self._hazard(y + 1, eta)
         # log(exp(-low) - exp(-high)) = -low + log(1 - exp(low - high)).
-        growth = np.expm1(self._shape(eta) * np.log1p(1 / np.maximum(y, 1.0)))
-        gap = np.maximum(np.where(y > 0, low * np.minimum(growth, 1e200), high), 1e-300)
+        growth = xp.expm1(self._shape(eta) * xp.log1p(1 / xp.maximum(y, 1.0)))
+        gap = xp.maximum(xp.where(y > 0, low * xp.minimum(growth, 1e200), high), 1e-300)
         value = -low + log1m_exp(-gap)
-        ratio = 1 / np.maximum(np.expm1(np.minimum(gap, _LARGE)), 1e-300)
+        ratio = 1 / xp.maximum(xp.expm1(xp.minimum(gap, _LARGE)), 1e-300)
         step, bend = high_1 - low_1, high_2 - low_2
         first = -low_1 + ratio * step
         second = -low_2 + ratio * bend - ratio * (1 + ratio) * step[:, None] * step
@@ -246,66 +246,64 @@ class DiscreteWeibull(_Counts):
 
     @staticmethod
     def _shape(eta: Array) -> Array:
-        shape: Array = np.exp(np.clip(eta[1], -_LARGE_SHAPE, _LARGE_SHAPE))
+        shape: Array = xp.exp(xp.clip(eta[1], -_LARGE_SHAPE, _LARGE_SHAPE))
         return shape
 
     def slopes(self, y: Array, eta: Array, trials: Array) -> tuple[Array, Array]:
         shape = self._shape(eta)
-        low, high = (shape * (np.log(np.maximum(part, 1e-300)) - eta[0]) for part in (y, y + 1))
-        hazard, next_hazard = (np.exp(np.clip(p, -_LARGE, _LARGE_HAZARD)) for p in (low, high))
-        hazard = np.where(y > 0, hazard, 0.0)
-        left, next_left = np.exp(-hazard), np.exp(-next_hazard)
-        pmf = left * -np.expm1(hazard - next_hazard)
+        low, high = (shape * (xp.log(xp.maximum(part, 1e-300)) - eta[0]) for part in (y, y + 1))
+        hazard, next_hazard = (xp.exp(xp.clip(p, -_LARGE, _LARGE_HAZARD)) for p in (low, high))
+        hazard = xp.where(y > 0, hazard, 0.0)
+        left, next_left = xp.exp(-hazard), xp.exp(-next_hazard)
+        pmf = left * -xp.expm1(hazard - next_hazard)
         flow, next_flow = hazard * left, next_hazard * next_left
-        first = np.stack([shape * (flow - next_flow), next_flow * high - flow * low])
+        first = xp.stack([shape * (flow - next_flow), next_flow * high - flow * low])
         return pmf, first
 
     def _hazard(self, y: Array, eta: Array) -> Jet:
         """(y / scale) ** shape with derivatives in both predictors."""
         shape = self._shape(eta)
-        away = np.log(np.maximum(y, 1e-300)) - eta[0]
+        away = xp.log(xp.maximum(y, 1e-300)) - eta[0]
         power = shape * away
-        hazard = np.where(y > 0, np.exp(np.clip(power, -_LARGE, _LARGE_HAZARD)), 0.0)
+        hazard = xp.where(y > 0, xp.exp(xp.clip(power, -_LARGE, _LARGE_HAZARD)), 0.0)
         # d log(hazard) = (-shape, shape * away).
-        slope = np.stack([-shape + 0 * power, np.where(y > 0, power, 0.0)])
-        second = hazard * slope[:, None] * slope
-        second[0, 1] += hazard * slope[0]
-        second[1, 0] += hazard * slope[0]
-        second[1, 1] += hazard * slope[1]
-        return hazard, hazard * slope, second
+        slope = xp.stack([-shape + 0 * power, xp.where(y > 0, power, 0.0)])
+        first = hazard * slope
+        mixed, own = first[1] * slope[0] + first[0], first[1] * slope[1] + first[1]
+        return hazard, first, from_triangle([first[0] * slope[0]], [mixed, own])
 
     def mean(self, eta: Array, trials: Array) -> Array:
         return mean_by_sum(self, eta, trials)
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
         time = rng.standard_exponential(eta.shape[1:]) ** (1 / self._shape(eta))
-        drawn: Array = np.floor(_exp(eta[0]) * time)
+        drawn: Array = xp.floor(_exp(eta[0]) * time)
         return drawn
 
     def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
         shape = self._shape(eta)
-        scale = np.maximum(_exp(eta[0]), 1.0)
+        scale = xp.maximum(_exp(eta[0]), 1.0)
         return panels(scale * 40 ** (1 / shape), 0.7 / shape, eta.ndim - 1)
 
     def saturated(self, y: Array, trials: Array) -> Array:
-        return np.stack([np.log(y + 0.5), np.zeros(np.shape(y))])
+        return xp.stack([xp.log(y + 0.5), xp.zeros(xp.shape(y))])
 
     def degenerate(self, eta: Array, trials: Array) -> BoolArray:
-        nothing: BoolArray = self.pmf(np.zeros(eta.shape[1:]), eta, trials) > 1 - _NOTHING
+        nothing: BoolArray = self.pmf(xp.zeros(eta.shape[1:]), eta, trials) > 1 - _NOTHING
         return nothing
 
 
 def _log_rising(y: Array, size: Array) -> Array:
     """Log of Gamma(y + size) / (Gamma(size) y!) * size ** size, by plain logarithms."""
-    value: Array = gammaln(y + size) - gammaln(size) - gammaln(y + 1) + size * np.log(size)
+    value: Array = gammaln(y + size) - gammaln(size) - gammaln(y + 1) + size * xp.log(size)
     return value
 
 
 def _exp(eta: Array) -> Array:
-    value: Array = np.exp(np.minimum(eta, _LARGE))
+    value: Array = xp.exp(xp.minimum(eta, _LARGE))
     return value
 
 
 def _log_count(y: Array) -> Array:
-    value: Array = np.log(np.maximum(y, 0.25))
+    value: Array = xp.log(xp.maximum(y, 0.25))
     return value

@@ -71,6 +71,10 @@ class CustomFamily(AbstractFamily):
     name: ClassVar[str] = "custom"
     counts: ClassVar[bool] = True
 
+    @property
+    def on_device(self) -> bool:
+        return False
+
     def __init__(
         self,
         log_pmf: Law,

@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from tvdbayes._array import log1m_exp
+from tvdbayes._array import log1m_exp, xp
 from tvdbayes._errors import FamilyError, SettingsError
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes.families._base import AbstractFamily, Jet
+from tvdbayes.families._base import AbstractFamily, Jet, bordered
 from tvdbayes.families._support import panels
 from tvdbayes.families.links import Logit
 
@@ -42,7 +42,7 @@ class _Wrapper(AbstractFamily):
                 f"got {base!r}."
             )
         if self.about_zeros and (
-            0.0 in base.spikes or not base.possible(np.zeros(1), np.ones(1)).all()
+            0.0 in base.spikes or not base.possible(xp.zeros(1), xp.ones(1)).all()
         ):
             raise SettingsError(
                 f"{type(self).__name__} changes how zeros arise, but {base!r} already does, or "
@@ -54,6 +54,10 @@ class _Wrapper(AbstractFamily):
                 f"Two predictors of {self!r} have the same name: {', '.join(names[1:])}. "
                 "Rename the parameter of the family inside."
             )
+
+    @property
+    def on_device(self) -> bool:
+        return self.base.on_device
 
     @property
     def predictors(self) -> tuple[str, ...]:
@@ -88,25 +92,25 @@ class _WithZeros(_Wrapper):
         return (*self.base.predictors, self.extra)
 
     def saturated(self, y: Array, trials: Array) -> Array:
-        guess = np.where(y > 0, -2.0, 0.0)
-        return np.concatenate([self.base.saturated(y, trials), guess[None]])
+        guess = xp.where(y > 0, -2.0, 0.0)
+        return xp.concatenate([self.base.saturated(y, trials), guess[None]])
 
     def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
         # The base may sum by strides, in which a single outcome with a law of its own is lost.
         y, weights = self.base.nodes(eta[:-1], trials, power)
-        y, weights = np.broadcast_arrays(y, weights)
-        zero = np.zeros_like(y[:1])
+        y, weights = xp.broadcast_arrays(y, weights)
+        zero = xp.zeros_like(y[:1])
         return (
-            np.concatenate([zero, np.maximum(y, 1.0)]),
-            np.concatenate([zero + 1, np.where(y < 1, 0.0, weights)]),
+            xp.concatenate([zero, xp.maximum(y, 1.0)]),
+            xp.concatenate([zero + 1, xp.where(y < 1, 0.0, weights)]),
         )
 
     def _zero(self, eta: Array) -> Array:
         """Probability of a zero from outside."""
-        return Logit().tail_slope(np.array(True), eta[-1])[0]
+        return Logit().tail_slope(xp.array(True), eta[-1])[0]
 
     def degenerate(self, eta: Array, trials: Array) -> BoolArray:
-        certain: BoolArray = self.pmf(np.zeros(eta.shape[1:]), eta, trials) > 1 - _CERTAIN
+        certain: BoolArray = self.pmf(xp.zeros(eta.shape[1:]), eta, trials) > 1 - _CERTAIN
         return certain
 
 
@@ -135,26 +139,27 @@ class ZeroInflated(_WithZeros):
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         inside, score, bend = self.base.log_jet(y, eta[:-1], trials)
         (log_zero, zero_1, zero_2), (log_rest, rest_1, rest_2) = Logit().log_tails(eta[-1])
-        both = np.logaddexp(log_zero, log_rest + inside)
-        value = np.where(y == 0, both, log_rest + inside)
+        both = xp.logaddexp(log_zero, log_rest + inside)
+        value = xp.where(y == 0, both, log_rest + inside)
         # How much of this outcome comes from inside: all of it unless it is 0.
-        own = np.exp(log_rest + inside - value)
-        other = np.where(y == 0, np.exp(log_zero - both), 0.0)
+        own = xp.exp(log_rest + inside - value)
+        other = xp.where(y == 0, xp.exp(log_zero - both), 0.0)
         apart = zero_1 - rest_1
-        first = np.concatenate([own * score, (other * zero_1 + own * rest_1)[None]])
-        second = np.empty((len(first), *first.shape))
+        first = xp.concatenate([own * score, (other * zero_1 + own * rest_1)[None]])
         mixed = own * other
-        second[:-1, :-1] = own * bend + mixed * score[:, None] * score
-        second[:-1, -1] = second[-1, :-1] = -mixed * apart * score
-        second[-1, -1] = other * zero_2 + own * rest_2 + mixed * apart * apart
+        second = bordered(
+            own * bend + mixed * score[:, None] * score,
+            -mixed * apart * score,
+            other * zero_2 + own * rest_2 + mixed * apart * apart,
+        )
         return value, first, second
 
     def slopes(self, y: Array, eta: Array, trials: Array) -> tuple[Array, Array]:
         inside, slope = self.base.slopes(y, eta[:-1], trials)
-        zero, zero_1 = Logit().tail_slope(np.array(True), eta[-1])
+        zero, zero_1 = Logit().tail_slope(xp.array(True), eta[-1])
         here = y == 0
         pmf = zero * here + (1 - zero) * inside
-        return pmf, np.concatenate([(1 - zero) * slope, (zero_1 * (here - inside))[None]])
+        return pmf, xp.concatenate([(1 - zero) * slope, (zero_1 * (here - inside))[None]])
 
     def mean(self, eta: Array, trials: Array) -> Array:
         return (1 - self._zero(eta)) * self.base.mean(eta[:-1], trials)
@@ -185,11 +190,11 @@ class ZeroTruncated(_Wrapper):
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         value, score, bend = self.base.log_jet(y, eta, trials)
-        log_zero, zero_1, zero_2 = self.base.log_jet(np.zeros_like(y), eta, trials)
+        log_zero, zero_1, zero_2 = self.base.log_jet(xp.zeros_like(y), eta, trials)
         # A base that makes nothing but zeros leaves odds that can still be squared.
-        log_zero = np.minimum(log_zero, -1e-150)
+        log_zero = xp.minimum(log_zero, -1e-150)
         log_seen = log1m_exp(log_zero)
-        odds = np.exp(log_zero - log_seen)
+        odds = xp.exp(log_zero - log_seen)
         return (
             value - log_seen,
             score + odds * zero_1,
@@ -201,13 +206,13 @@ class ZeroTruncated(_Wrapper):
 
     def _seen(self, eta: Array, trials: Array) -> Array:
         """Probability that the base makes no zero."""
-        log_zero = self.base.log_pmf(np.zeros(eta.shape[1:]), eta, trials)
-        seen: Array = np.maximum(-np.expm1(log_zero), 1e-300)
+        log_zero = self.base.log_pmf(xp.zeros(eta.shape[1:]), eta, trials)
+        seen: Array = xp.maximum(-xp.expm1(log_zero), 1e-300)
         return seen
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
-        trials = np.broadcast_to(trials, eta.shape[1:])
-        drawn = np.zeros(eta.shape[1:])
+        trials = xp.broadcast_to(trials, eta.shape[1:])
+        drawn = xp.zeros(eta.shape[1:])
         seen = self._seen(eta, trials)
         drawn[seen < _ALMOST_NONE] = 1.0
         often = (seen > _RARE) & (drawn == 0)
@@ -217,7 +222,7 @@ class ZeroTruncated(_Wrapper):
         if rare.any():
             # Nearly all would be zeros: go up from 1 until the cumulated mass is enough.
             left = rng.random(int(rare.sum()))
-            y = np.ones(left.size)
+            y = xp.ones(left.size)
             for _ in range(_MOST_BELOW):
                 left -= self.pmf(y, eta[:, rare], trials[rare])
                 open_ = left > 1e-15
@@ -234,13 +239,13 @@ class ZeroTruncated(_Wrapper):
 
     def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
         y, weights = self.base.nodes(eta, trials, power)
-        return np.where(y < 1, 1.0, y), np.where(y < 1, 0.0, weights)
+        return xp.where(y < 1, 1.0, y), xp.where(y < 1, 0.0, weights)
 
     def possible(self, y: Array, trials: Array) -> BoolArray:
         return self.base.possible(y, trials) & (y >= 1)
 
     def degenerate(self, eta: Array, trials: Array) -> BoolArray:
-        certain: BoolArray = self.pmf(np.ones(eta.shape[1:]), eta, trials) > 1 - _CERTAIN
+        certain: BoolArray = self.pmf(xp.ones(eta.shape[1:]), eta, trials) > 1 - _CERTAIN
         return certain
 
 
@@ -264,14 +269,12 @@ class Hurdle(_WithZeros):
         self._check_base()
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
-        inside = ZeroTruncated(self.base).log_jet(np.maximum(y, 1.0), eta[:-1], trials)
+        inside = ZeroTruncated(self.base).log_jet(xp.maximum(y, 1.0), eta[:-1], trials)
         tail = Logit().log_tail(y == 0, eta[-1])
         positive = y > 0
-        value, score, bend = (np.where(positive, part, 0.0) for part in inside)
-        first = np.concatenate([score, tail[1][None]])
-        second = np.zeros((len(first), *first.shape))
-        second[:-1, :-1], second[-1, -1] = bend, tail[2]
-        return value + tail[0], first, second
+        value, score, bend = (xp.where(positive, part, 0.0) for part in inside)
+        first = xp.concatenate([score, tail[1][None]])
+        return value + tail[0], first, bordered(bend, 0 * score, tail[2])
 
     def mean(self, eta: Array, trials: Array) -> Array:
         return (1 - self._zero(eta)) * ZeroTruncated(self.base).mean(eta[:-1], trials)
@@ -308,20 +311,24 @@ class Censored(_Wrapper):
             )
 
     @property
+    def on_device(self) -> bool:
+        return False
+
+    @property
     def spikes(self) -> tuple[float, ...]:
         return (*self.base.spikes, float(self.upper))
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
-        value, score, bend = self.base.log_jet(np.minimum(y, self.upper - 1.0), eta, trials)
-        at = np.broadcast_to(y >= self.upper, value.shape)
+        value, score, bend = self.base.log_jet(xp.minimum(y, self.upper - 1.0), eta, trials)
+        at = xp.broadcast_to(y >= self.upper, value.shape)
         if at.any():
             eta, trials = (
-                np.broadcast_to(eta, (len(eta), *at.shape)),
-                np.broadcast_to(trials, at.shape),
+                xp.broadcast_to(eta, (len(eta), *at.shape)),
+                xp.broadcast_to(trials, at.shape),
             )
             if at.ndim == 2 and (at == at[:, :1]).all():
                 # Whole rows: a dispersion that they share is then seen to be shared.
-                rows = np.flatnonzero(at[:, 0])
+                rows = xp.flatnonzero(at[:, 0])
                 tail = self._log_tail(eta[:, rows], trials[rows])
                 value[rows], score[:, rows], bend[:, :, rows] = tail
             else:
@@ -331,29 +338,29 @@ class Censored(_Wrapper):
 
     def _log_tail(self, eta: Array, trials: Array) -> Jet:
         """Log of the probability of `upper` or more, with derivatives, at eta (k, n, B)."""
-        jet = self._sum(np.arange(float(self.upper)), np.ones(self.upper), eta, trials)
+        jet = self._sum(xp.arange(float(self.upper)), xp.ones(self.upper), eta, trials)
         jet = (1 - jet[0], -jet[1], -jet[2])
         rare = jet[0] < _TOO_RARE
         if rare.any():
-            beyond, weights = panels(np.array(self.upper * _REACH), np.array(1.0), 0)
+            beyond, weights = panels(xp.array(self.upper * _REACH), xp.array(1.0), 0)
             few = (eta[:, rare][..., None], trials[rare][..., None])
             sums = self._sum(self.upper + beyond, weights, *few)
             for mine, its in zip(jet, sums, strict=True):
                 mine[..., rare] = its[..., 0]
-        total = np.maximum(jet[0], 1e-300)
+        total = xp.maximum(jet[0], 1e-300)
         first = jet[1] / total
-        return np.log(total), first, jet[2] / total - first[:, None] * first
+        return xp.log(total), first, jet[2] / total - first[:, None] * first
 
     def _sum(self, y: Array, weights: Array, eta: Array, trials: Array) -> Jet:
         """Sum of the base's pmf over y (S,), with derivatives."""
         k, *shape = eta.shape
-        total, first, second = np.zeros(shape), np.zeros(eta.shape), np.zeros((k, *eta.shape))
+        total, first, second = xp.zeros(shape), xp.zeros(eta.shape), xp.zeros((k, *eta.shape))
         for outcome, weight in zip(y, weights, strict=True):
-            possible = self.base.possible(np.ceil(outcome), trials)
-            at = np.full((len(trials), 1), outcome) if possible.all() else outcome * possible
+            possible = self.base.possible(xp.ceil(outcome), trials)
+            at = xp.full((len(trials), 1), outcome) if possible.all() else outcome * possible
             parts = self.base.jet(at, eta, trials)
             for whole, part in zip((total, first, second), parts, strict=True):
-                np.add(whole, np.where(possible, weight * part, 0.0), out=whole)
+                xp.add(whole, xp.where(possible, weight * part, 0.0), out=whole)
         return total, first, second
 
     def mean(self, eta: Array, trials: Array) -> Array:
@@ -362,16 +369,16 @@ class Censored(_Wrapper):
         return mean
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
-        return np.minimum(self.base.sample(rng, eta, trials), float(self.upper))
+        return xp.minimum(self.base.sample(rng, eta, trials), float(self.upper))
 
     def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
-        y = np.arange(self.upper + 1.0).reshape((-1,) + (1,) * (eta.ndim - 1))
+        y = xp.arange(self.upper + 1.0).reshape((-1,) + (1,) * (eta.ndim - 1))
         possible = self.possible(y, trials)
-        return np.where(possible, y, 0.0), possible.astype(float)
+        return xp.where(possible, y, 0.0), possible.astype(float)
 
     def possible(self, y: Array, trials: Array) -> BoolArray:
         return self.base.possible(y, trials) & (y <= self.upper)
 
     def degenerate(self, eta: Array, trials: Array) -> BoolArray:
-        full = self.pmf(np.full(eta.shape[1:], float(self.upper)), eta, trials)
+        full = self.pmf(xp.full(eta.shape[1:], float(self.upper)), eta, trials)
         return self.base.degenerate(eta, trials) | (full > 1 - _CERTAIN)

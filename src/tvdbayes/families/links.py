@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtri
 
-from tvdbayes._array import erfcx, log1m_exp, log_ndtr, ndtr
+from tvdbayes._array import erfcx, known, log1m_exp, log_ndtr, ndtr, xp
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray
 
@@ -70,7 +70,7 @@ class AbstractLink(ABC):
     def log_tail(self, success: BoolArray, eta: Array) -> Tail:
         """Logarithm of `tail`, with derivatives."""
         value, first, second = (
-            np.where(success, a, b) for a, b in zip(*self.log_tails(eta), strict=True)
+            xp.where(success, a, b) for a, b in zip(*self.log_tails(eta), strict=True)
         )
         return value, first, second
 
@@ -90,45 +90,45 @@ class Logit(AbstractLink):
     name: ClassVar[str] = "logit"
 
     def log_tails(self, eta: Array) -> tuple[Tail, Tail]:
-        small = np.exp(-np.abs(eta))
+        small = xp.exp(-xp.abs(eta))
         larger = 1 / (1 + small)
         smaller = small * larger
         positive = eta > 0
-        prob, rest = np.where(positive, larger, smaller), np.where(positive, smaller, larger)
+        prob, rest = xp.where(positive, larger, smaller), xp.where(positive, smaller, larger)
         second = -larger * smaller
-        soft = np.log1p(small)
-        log_prob, log_rest = np.minimum(eta, 0) - soft, -np.maximum(eta, 0) - soft
+        soft = xp.log1p(small)
+        log_prob, log_rest = xp.minimum(eta, 0) - soft, -xp.maximum(eta, 0) - soft
         return (log_prob, rest, second), (log_rest, -prob, second)
 
     def log_tail(self, success: BoolArray, eta: Array) -> Tail:
         # Symmetric: one tail serves both outcomes.
-        sign = np.where(success, 1.0, -1.0)
+        sign = xp.where(success, 1.0, -1.0)
         z = sign * eta
-        small = np.exp(-np.abs(z))
+        small = xp.exp(-xp.abs(z))
         larger = 1 / (1 + small)
         smaller = small * larger
-        first = np.where(z > 0, smaller, larger)
+        first = xp.where(z > 0, smaller, larger)
         first *= sign
-        return np.minimum(z, 0) - np.log1p(small), first, -larger * smaller
+        return xp.minimum(z, 0) - xp.log1p(small), first, -larger * smaller
 
     def log_likelihood(self, successes: Array, failures: Array, eta: Array) -> Tail:
         # The canonical link: the same as for any link, with half of the terms cancelled.
         total = successes + failures
-        small = np.exp(-np.abs(eta))
+        small = xp.exp(-xp.abs(eta))
         larger = 1 / (1 + small)
         smaller = small * larger
-        prob = np.where(eta > 0, larger, smaller)
+        prob = xp.where(eta > 0, larger, smaller)
         # Only the outcome that eta speaks against costs more than the logarithm.
-        against = np.where(eta < 0, successes, -failures) * eta
+        against = xp.where(eta < 0, successes, -failures) * eta
         return (
-            against - total * np.log1p(small),
+            against - total * xp.log1p(small),
             successes - total * prob,
             -total * (larger * smaller),
         )
 
     def tail(self, success: BoolArray, eta: Array) -> Tail:
-        sign = np.where(success, 1.0, -1.0)
-        odds = np.exp(np.minimum(-sign * eta, _LARGE))
+        sign = xp.where(success, 1.0, -1.0)
+        odds = xp.exp(xp.minimum(-sign * eta, _LARGE))
         prob = 1 / (1 + odds)
         # odds * prob is 1 - prob without cancellation.
         rest = odds * prob
@@ -136,15 +136,15 @@ class Logit(AbstractLink):
         return prob, sign * first, first * (rest - prob)
 
     def tail_slope(self, success: BoolArray, eta: Array) -> tuple[Array, Array]:
-        sign = -np.where(success, 1.0, -1.0)
+        sign = -xp.where(success, 1.0, -1.0)
         odds = eta * sign
-        np.minimum(odds, _LARGE, out=odds)
-        np.exp(odds, out=odds)
+        odds = xp.minimum(odds, _LARGE, out=odds)
+        odds = xp.exp(odds, out=odds)
         prob = odds + 1
-        np.divide(1, prob, out=prob)
+        prob = xp.divide(1, prob, out=prob)
         odds *= prob
         odds *= prob
-        if (sign > 0).any():
+        if known((sign > 0).any(), True):
             odds *= -sign
         return prob, odds
 
@@ -158,7 +158,7 @@ class Logit(AbstractLink):
         return between
 
     def link(self, prob: Array) -> Array:
-        return np.log(prob) - np.log1p(-prob)
+        return xp.log(prob) - xp.log1p(-prob)
 
 
 @dataclass(frozen=True)
@@ -168,26 +168,26 @@ class Probit(AbstractLink):
     name: ClassVar[str] = "probit"
 
     def log_tails(self, eta: Array) -> tuple[Tail, Tail]:
-        yes, no = np.array(True), np.array(False)
+        yes, no = xp.array(True), xp.array(False)
         return self.log_tail(yes, eta), self.log_tail(no, eta)
 
     def log_tail(self, success: BoolArray, eta: Array) -> Tail:
-        sign = np.where(success, 1.0, -1.0)
+        sign = xp.where(success, 1.0, -1.0)
         z = sign * eta
-        far = -np.minimum(z, -1.0)
-        ratio = np.where(
+        far = -xp.minimum(z, -1.0)
+        ratio = xp.where(
             z < -1,
             _ROOT_2_OVER_PI / erfcx(far / _ROOT_2),
-            np.exp(-z * z / 2 - _HALF_LOG_2PI) / np.maximum(ndtr(z), 0.1),
+            xp.exp(-z * z / 2 - _HALF_LOG_2PI) / xp.maximum(ndtr(z), 0.1),
         )
         # z + ratio cancels far out; its expansion in 1 / z does not.
         tail = (1 - (2 - 10 / (far * far)) / (far * far)) / far
-        return log_ndtr(z), sign * ratio, -ratio * np.where(z < -50, tail, z + ratio)
+        return log_ndtr(z), sign * ratio, -ratio * xp.where(z < -50, tail, z + ratio)
 
     def tail(self, success: BoolArray, eta: Array) -> Tail:
-        sign = np.where(success, 1.0, -1.0)
+        sign = xp.where(success, 1.0, -1.0)
         z = sign * eta
-        density = np.exp(-z * z / 2 - _HALF_LOG_2PI)
+        density = xp.exp(-z * z / 2 - _HALF_LOG_2PI)
         return ndtr(z), sign * density, -z * density
 
     def log_density(self, eta: Array) -> tuple[Array, Array]:
@@ -197,16 +197,16 @@ class Probit(AbstractLink):
         # In the lower tail by symmetry, where the difference of tails keeps its digits.
         end = eta + gap
         flip = eta > 0
-        low, high = np.where(flip, -end, eta), np.where(flip, -eta, end)
+        low, high = xp.where(flip, -end, eta), xp.where(flip, -eta, end)
         log_high = log_ndtr(high)
-        wide = log_high + log1m_exp(np.minimum(log_ndtr(low) - log_high, -1e-300))
+        wide = log_high + log1m_exp(xp.minimum(log_ndtr(low) - log_high, -1e-300))
         # A narrow gap: the density at Gauss nodes, relative to the largest of them.
-        at = low + gap * _NODES.reshape((-1,) + (1,) * np.ndim(gap))
+        at = low + gap * _NODES.reshape((-1,) + (1,) * xp.ndim(gap))
         log_density = -at * at / 2 - _HALF_LOG_2PI
         peak = log_density.max(0)
-        mass = np.tensordot(_WEIGHTS, np.exp(log_density - peak), 1)
-        near = gap < np.minimum(0.5, 3 / (1 + np.abs(eta)))
-        between: Array = np.where(near, np.log(gap) + peak + np.log(mass), wide)
+        mass = xp.tensordot(_WEIGHTS, xp.exp(log_density - peak), 1)
+        near = gap < xp.minimum(0.5, 3 / (1 + xp.abs(eta)))
+        between: Array = xp.where(near, xp.log(gap) + peak + xp.log(mass), wide)
         return between
 
     def link(self, prob: Array) -> Array:
@@ -221,30 +221,30 @@ class Cloglog(AbstractLink):
     name: ClassVar[str] = "cloglog"
 
     def log_tails(self, eta: Array) -> tuple[Tail, Tail]:
-        hazard = np.exp(np.minimum(eta, _LARGE_HAZARD))
-        with np.errstate(over="ignore", divide="ignore"):
+        hazard = xp.exp(xp.minimum(eta, _LARGE_HAZARD))
+        with xp.errstate(over="ignore", divide="ignore"):
             # For hazards that underflow the ratio hazard / expm1(hazard) is 1.
-            slope = np.where(hazard > 1e-300, hazard / np.maximum(np.expm1(hazard), 1e-300), 1.0)
-            log_prob = np.where(hazard > 1e-300, np.log(-np.expm1(-hazard)), eta)
+            slope = xp.where(hazard > 1e-300, hazard / xp.maximum(xp.expm1(hazard), 1e-300), 1.0)
+            log_prob = xp.where(hazard > 1e-300, xp.log(-xp.expm1(-hazard)), eta)
         return (log_prob, slope, slope * (1 - hazard - slope)), (-hazard, -hazard, -hazard)
 
     def tail(self, success: BoolArray, eta: Array) -> Tail:
-        hazard = np.exp(np.minimum(eta, _LARGE_HAZARD))
-        rest = np.exp(-hazard)
+        hazard = xp.exp(xp.minimum(eta, _LARGE_HAZARD))
+        rest = xp.exp(-hazard)
         first = hazard * rest
         second = first * (1 - hazard)
-        sign = np.where(success, 1.0, -1.0)
-        return np.where(success, -np.expm1(-hazard), rest), sign * first, sign * second
+        sign = xp.where(success, 1.0, -1.0)
+        return xp.where(success, -xp.expm1(-hazard), rest), sign * first, sign * second
 
     def log_density(self, eta: Array) -> tuple[Array, Array]:
-        hazard = np.exp(np.minimum(eta, _LARGE_HAZARD))
+        hazard = xp.exp(xp.minimum(eta, _LARGE_HAZARD))
         return eta - hazard, 1 - hazard
 
     def log_between(self, eta: Array, gap: Array) -> Array:
-        hazard = np.exp(np.minimum(eta, _LARGE_HAZARD))
-        more = hazard * np.expm1(np.minimum(gap, _LARGE_HAZARD))
-        between: Array = -hazard + log1m_exp(-np.maximum(more, 1e-300))
+        hazard = xp.exp(xp.minimum(eta, _LARGE_HAZARD))
+        more = hazard * xp.expm1(xp.minimum(gap, _LARGE_HAZARD))
+        between: Array = -hazard + log1m_exp(-xp.maximum(more, 1e-300))
         return between
 
     def link(self, prob: Array) -> Array:
-        return np.log(-np.log1p(-prob))
+        return xp.log(-xp.log1p(-prob))

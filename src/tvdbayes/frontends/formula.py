@@ -50,6 +50,7 @@ def fit(
     missing: Missing = "error",
     collinear: Literal["error", "drop"] = "error",
     n_jobs: int = 1,
+    device: str | None = None,
     resume: Fit | None = None,
     progress: bool | None = None,
 ) -> Fit:
@@ -100,6 +101,9 @@ def fit(
         What to do with columns that others already determine: "error", or "drop" with a warning.
     n_jobs : int
         Processes to use.
+    device : str, optional
+        "gpu" computes the draws on a graphics card by JAX (``pip install 'tvdbayes[jax]'``), which
+        pays from about a hundred thousand rows of different x; "gpu:float32" in single precision.
     resume : Fit, optional
         Draws of the same fit that exist already: `Interrupted.partial` after Ctrl-C, or a loaded
         file. The result is the same bit for bit.
@@ -151,6 +155,7 @@ def fit(
                 bins=bins,
                 refine=refine,
                 n_jobs=n_jobs,
+                device=device,
                 resume=None if resume is None else _posterior_of(resume),
                 progress=report,
             )

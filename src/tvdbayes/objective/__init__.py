@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tvdbayes._array import Device, to_host, xp
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.cells import Cells
 from tvdbayes.divergences import AbstractDivergence
@@ -51,7 +52,7 @@ class Objective:
 
     def on(self, p: Array) -> GroupProblem | RowProblem:
         """The problems of the cell masses p (m, B)."""
-        bound = self.layout.bound
+        p, bound = self.layout.put(p), self.layout.bound
         reference = np.zeros(bound.n_params) if self.reference is None else self.reference
         penalty = Penalty.make(self.ridge, bound.penalised, reference, self.pinned)
         return self.divergence.build(
@@ -71,7 +72,12 @@ class Objective:
         if self.reference is None:
             return None
         units = self.layout.units
-        return units.anchor(self.reference[:, None], units.atom_mass(self.layout.cells.p[:, None]))
+        p = self.layout.put(self.layout.cells.p[:, None])
+        return units.anchor(self.reference[:, None], units.atom_mass(p))
+
+    def to(self, device: Device) -> "Objective":
+        """The same objective with its table on a device."""
+        return replace(self, layout=self.layout.to(device))
 
     def rebind(self, cells: Cells) -> "Objective":
         """The same objective on another table."""
@@ -89,7 +95,7 @@ class Objective:
             some, at = problem.take(index), theta[:, index]
             hess = some.at(at).expand(np.full(index.size, _SMOOTH), None).hess
             flattest = np.linalg.eigh(hess.transpose(2, 0, 1)).eigenvectors[:, :, 0].T
-            along = np.abs(self.layout.bound.direction(flattest)).max(0)
+            along = to_host(xp.abs(self.layout.bound.direction(flattest)).max(0))
             reach = along.max(0)
             step = _FAR / np.maximum(reach, 1e-300) * flattest
             cells = self.layout.cells
@@ -102,5 +108,4 @@ class Objective:
         """Draws (of theta (d, B)) under which some x row has a law that is (nearly) one point."""
         eta = self.layout.bound.eta(theta)
         at_x = self.layout.family.degenerate(eta, self.layout.x_trials)
-        somewhere: BoolArray = np.logical_or.reduce(at_x, axis=0)
-        return somewhere
+        return np.array(at_x.any(0))

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tvdbayes._array import tiny, to_host, xp
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.divergences import TINY, AbstractComparison, AbstractGroupDivergence
+from tvdbayes.divergences import AbstractComparison, AbstractGroupDivergence
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._penalty import Penalty
 from tvdbayes.solvers import Accuracy
@@ -53,16 +54,17 @@ class GroupProblem:
     ) -> "GroupProblem":
         """The problems of the cell masses p (m, B); `near` if the search starts near the end."""
         units = layout.units
-        data_mass, atom_mass = np.maximum(units.data_mass(p), TINY), units.atom_mass(p)
+        data_mass, atom_mass = units.data_mass(p), units.atom_mass(p)
+        data_mass = xp.maximum(data_mass, tiny(data_mass))
         curved = units.curved or not near
         whole = units.whole(p)
         # A group may be without mass: rows are left out by giving them none.
-        whole = whole if whole is None else np.maximum(whole, TINY)
+        whole = whole if whole is None else xp.maximum(whole, tiny(whole))
         return cls(layout, divergence, penalty, data_mass, atom_mass, whole, anchor, curved)
 
     @property
     def accuracy(self) -> Accuracy:
-        return self.layout.units.accuracy
+        return self.layout.accuracy(self.layout.units.accuracy)
 
     @property
     def n_params(self) -> int:
@@ -92,6 +94,9 @@ class GroupProblem:
             self.curved,
         )
 
+    def batch_size(self, n: int) -> int:
+        return self.layout.batch_size(n)
+
     def compare(self, model_mass: Array) -> AbstractComparison:
         """Data masses against these model masses (U, B)."""
         if self.whole is None:
@@ -117,9 +122,8 @@ class GroupProblem:
 
     def _exact(self, model_mass: Array) -> Array:
         if self.whole is None:
-            total: Array = self.divergence.term(self.data_mass, model_mass).sum(0)
-            return total
-        return self.compare(model_mass).total(np.zeros(self.n_draws))
+            return to_host(self.divergence.term(self.data_mass, model_mass).sum(0))
+        return to_host(self.compare(model_mass).total(np.zeros(self.n_draws)))
 
     def value(self, theta: Array) -> Array:
         return self.distance(theta) + self.penalty.value(theta)
@@ -179,7 +183,7 @@ class GroupPoint:
     jet: tuple[Array, Array, Array | None]
 
     def merit(self, tau: Array) -> Array:
-        return self.compared.total(tau) + self.problem.penalty.value(self.theta)
+        return to_host(self.compared.total(tau)) + self.problem.penalty.value(self.theta)
 
     def expand(self, tau: Array, pull: Array | None) -> "GroupExpansion":
         slope, bend = self.compared.derivatives(tau, pull)

@@ -3,7 +3,9 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tvdbayes._array import Segments
+import numpy as np
+
+from tvdbayes._array import Device, Segments
 from tvdbayes._typing import Array
 from tvdbayes.cells import Cells
 from tvdbayes.families import AbstractFamily
@@ -12,6 +14,7 @@ from tvdbayes.objective._pairs import Pairs
 from tvdbayes.objective._units import AbstractUnits, make_units
 from tvdbayes.partitions import AbstractPartition, Bins, Grouping
 from tvdbayes.predictors import BoundLinear
+from tvdbayes.solvers import Accuracy
 
 __all__ = ["Layout"]
 
@@ -21,7 +24,8 @@ class Layout:
     """A model bound to a table and its groups, in coordinates standardised on `scale_on`.
 
     ``fold`` lets one of two outcomes stand for both, where family and divergence allow; ``bins``
-    are the outcomes that are compared together; ``grouped`` is the grouping where it is known.
+    are the outcomes that are compared together; ``grouped`` is the grouping where it is known;
+    ``device`` is where the table lies, None for the memory of NumPy.
     """
 
     model: Model
@@ -31,11 +35,36 @@ class Layout:
     fold: bool = False
     bins: Bins | None = None
     grouped: Grouping | None = None
+    device: Device | None = None
+
+    def to(self, device: Device) -> "Layout":
+        """The same with its table on a device."""
+        return replace(self, grouped=self.grouping, device=device)
+
+    def at_home(self) -> "Layout":
+        """The same with its table in the memory of NumPy."""
+        return self if self.device is None else replace(self, device=None)
+
+    def put(self, p: Array) -> Array:
+        """Masses (m, B) where the table is, so that draws lie side by side."""
+        if self.device is not None:
+            return self.device.put(p)
+        return np.ascontiguousarray(p)
+
+    def accuracy(self, wanted: Accuracy) -> Accuracy:
+        """The accuracy that can be reached where the table is."""
+        single = self.device is not None and self.device.dtype == "float32"
+        return wanted.in_single_precision() if single else wanted
+
+    def batch_size(self, n: int) -> int:
+        """Draws to compute together where n are needed: a device compiles every size anew."""
+        return n if self.device is None else 4 ** ((max(n - 1, 0).bit_length() + 1) // 2)
 
     @cached_property
     def bound(self) -> BoundLinear:
         """The predictor at the x rows of the table."""
-        return self.model.bind(self.cells, self.scale_on)
+        bound = self.model.bind(self.cells, self.scale_on)
+        return bound if self.device is None else bound.put(self.device)
 
     @property
     def family(self) -> AbstractFamily:
@@ -48,14 +77,16 @@ class Layout:
         cells = self.cells
         x_of_pair = Segments(cells.x_index, cells.n_x)
         trials = cells.trials[cells.x_index, None]
-        return Pairs(self.family, self.bound, x_of_pair, cells.y[:, None], trials)
+        pairs = Pairs(self.family, self.bound, x_of_pair, cells.y[:, None], trials)
+        return pairs if self.device is None else pairs.put(self.device)
 
     @cached_property
     def units(self) -> AbstractUnits:
         """Where data and model are compared."""
-        return make_units(
+        units = make_units(
             self.family, self.bound, self.cells, self.grouping, fold=self.fold, bins=self.bins
         )
+        return units if self.device is None else units.put(self.device)
 
     @cached_property
     def grouping(self) -> Grouping:

@@ -1,12 +1,12 @@
 """Where the model is evaluated: an x row with an outcome."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from tvdbayes._array import Segments
+from tvdbayes._array import Device, Segments, compiled, on_device
 from tvdbayes._typing import Array
 from tvdbayes.families import AbstractFamily, Jet
 from tvdbayes.predictors import BoundLinear
@@ -60,7 +60,7 @@ class Pairs:
 
     def log_pmf(self, theta: Array) -> Array:
         """(Q, B)."""
-        return self._by_chunks(lambda *at: (self.family.log_pmf(*at),), theta)[0]
+        return self._by_chunks(self.family.log_jet, theta)[0]
 
     def log_jet(self, theta: Array) -> Jet:
         """The log pmf with derivatives in eta."""
@@ -73,6 +73,9 @@ class Pairs:
         """Evaluate an elementwise law at all pairs, so many at a time as stay in the cache."""
         eta = self.eta(theta)
         size = max(1, _CHUNK_ELEMENTS // eta.shape[-1])
+        if on_device(eta):
+            found: tuple[Array, ...] = compiled(law)(self.y, eta, self.trials)
+            return found
         if size >= len(self.y):
             return law(self.y, eta, self.trials)
         whole: list[Array] = []
@@ -100,11 +103,16 @@ class Pairs:
         )
         return grad, hess
 
+    def put(self, device: Device) -> "Pairs":
+        """The same on a device."""
+        bound = self.bound.put(device)
+        return replace(self, bound=bound, y=device.put(self.y), trials=device.put(self.trials))
+
     @cached_property
     def columns(self) -> list[tuple[int, Array]]:
         """For each parameter, its predictor and its standardised column at the pairs (Q, 1)."""
         return [
-            (k, self.x_of_pair.spread(np.ascontiguousarray(z[:, [j]])))
+            (k, self.x_of_pair.spread(z[:, j].copy()[:, None]))
             for k, z in enumerate(self.bound.designs)
             for j in range(z.shape[1])
         ]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tvdbayes._array import to_host, xp
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.divergences import AbstractRowDivergence
 from tvdbayes.objective._layout import Layout
@@ -23,7 +24,10 @@ class RowProblem:
     p: Array
 
     kinked = False
-    accuracy = Accuracy(tau=0.0, decrement=1e-13)
+
+    @property
+    def accuracy(self) -> Accuracy:
+        return self.layout.accuracy(Accuracy(tau=0.0, decrement=1e-13))
 
     @property
     def n_params(self) -> int:
@@ -36,11 +40,14 @@ class RowProblem:
     def take(self, index: IntArray) -> "RowProblem":
         return RowProblem(self.layout, self.divergence, self.penalty, self.p.take(index, axis=1))
 
+    def batch_size(self, n: int) -> int:
+        return self.layout.batch_size(n)
+
     def at(self, theta: Array) -> "RowPoint":
         layout, divergence, p = self.layout, self.divergence, self.p
         log_pmf, score, curvature = layout.cell_pairs.log_jet(theta)
         slope, bend = divergence.derivatives(log_pmf)
-        merit = (p * divergence.loss(log_pmf)).sum(0) + self.penalty.value(theta)
+        merit = to_host((p * divergence.loss(log_pmf)).sum(0)) + self.penalty.value(theta)
         pull = p * slope
         curvature = pull * curvature
         if bend.any():
@@ -51,7 +58,7 @@ class RowProblem:
             total, first, second = layout.family.power_sum(
                 layout.bound.eta(theta), divergence.power, layout.x_trials
             )
-            merit += (x_mass * total).sum(0)
+            merit += to_host((x_mass * total).sum(0))
             grad += layout.bound.pullback(list(x_mass * first))
             hess += layout.bound.pull_curvature([list(row) for row in x_mass * second])
         grad += self.penalty.grad(theta)
@@ -68,35 +75,34 @@ class RowProblem:
     def score(self, pool: Array) -> Array:
         layout, divergence = self.layout, self.divergence
         log_pmf = layout.cell_pairs.log_pmf(pool)
-        scores: Array = divergence.loss(log_pmf).T @ self.p
+        scores = to_host(divergence.loss(log_pmf).T @ self.p)
         if divergence.power:
             total = layout.family.power_sum(
                 layout.bound.eta(pool), divergence.power, layout.x_trials
             )[0]
-            scores += total.T @ layout.cell_pairs.x_of_pair.total(self.p)
+            scores += to_host(total.T @ layout.cell_pairs.x_of_pair.total(self.p))
         return scores + self.penalty.value(pool)[:, None]
 
     def _loss(self, theta: Array) -> Array:
         layout, divergence = self.layout, self.divergence
         log_pmf = layout.cell_pairs.log_pmf(theta)
-        loss: Array = (self.p * divergence.loss(log_pmf)).sum(0)
+        loss = to_host((self.p * divergence.loss(log_pmf)).sum(0))
         if divergence.power:
             total = layout.family.power_sum(
                 layout.bound.eta(theta), divergence.power, layout.x_trials
             )[0]
-            loss += (layout.cell_pairs.x_of_pair.total(self.p) * total).sum(0)
+            loss += to_host((layout.cell_pairs.x_of_pair.total(self.p) * total).sum(0))
         return loss
 
     def _own_loss(self) -> Array:
         """Loss of a model equal to the table; cells without mass contribute nothing."""
         rows = self.layout.cell_pairs.x_of_pair
         x_mass = rows.spread(rows.total(self.p))
-        own = np.where(self.p > 0, self.p, 1.0) / np.where(self.p > 0, x_mass, 1.0)
-        loss = self.p * self.divergence.loss(np.log(own))
+        own = xp.where(self.p > 0, self.p, 1.0) / xp.where(self.p > 0, x_mass, 1.0)
+        loss = self.p * self.divergence.loss(xp.log(own))
         if self.divergence.power:
-            loss += np.where(self.p > 0, x_mass, 0.0) * own**self.divergence.power
-        total: Array = loss.sum(0)
-        return total
+            loss += xp.where(self.p > 0, x_mass, 0.0) * own**self.divergence.power
+        return to_host(loss.sum(0))
 
 
 @dataclass(frozen=True, eq=False)

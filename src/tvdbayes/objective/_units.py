@@ -8,14 +8,12 @@ to a *slot*; a sparse matrix of ones takes slots to units and back.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
 
-from tvdbayes._array import Segments
+from tvdbayes._array import Device, Ones, Segments, tiny, to_host, xp
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.cells import Cells
 from tvdbayes.families import AbstractFamily
@@ -33,9 +31,6 @@ without second derivatives, or with a common Jacobian, left one draw in seven un
 
 _FLOOR = 0.02
 """Share of the mean curvature of a kink that every kink has, so that far-off ones count too."""
-
-_PATH = ["einsum_path", (0, 1), (0, 1)]
-"""Multiply the Jacobian by the curvature first; numpy would search for this order each time."""
 
 
 class AbstractUnits(ABC):
@@ -58,6 +53,10 @@ class AbstractUnits(ABC):
     @abstractmethod
     def n_elements(self) -> int:
         """Array elements that a draw needs."""
+
+    @abstractmethod
+    def put(self, device: Device) -> "AbstractUnits":
+        """The same on a device."""
 
     @abstractmethod
     def data_mass(self, p: Array) -> Array:
@@ -128,6 +127,9 @@ class SingleUnits(AbstractUnits):
 
     accuracy: ClassVar[Accuracy] = Accuracy(tau=1e-9, decrement=1e-13)
 
+    def put(self, device: Device) -> "SingleUnits":
+        return replace(self, pairs=self.pairs.put(device))
+
     @property
     def n_elements(self) -> int:
         return len(self.pairs.y)
@@ -167,7 +169,7 @@ class SingleUnits(AbstractUnits):
 
     def change(self, jacobian: Array, step: Array) -> Array:
         along = self.pairs.spread(self.pairs.bound.direction(step))
-        change: Array = np.einsum("kqb,kqb->qb", jacobian, along)
+        change: Array = xp.einsum("kqb,kqb->qb", jacobian, along)
         return change
 
 
@@ -177,8 +179,8 @@ class PooledUnits(AbstractUnits):
 
     pairs: Pairs
     slot_of_pair: Segments
-    to_units: sparse.csr_array
-    from_cells: sparse.csr_array
+    to_units: Ones
+    from_cells: Ones
     atom_of_cell: Segments
     atom_of_pair: IntArray
     node_weight: Array
@@ -198,13 +200,12 @@ class PooledUnits(AbstractUnits):
     def curved(self) -> bool:
         return self.to_units.nnz < _STEADY * self.to_units.shape[1]
 
-    @cached_property
-    def _from_slots(self) -> sparse.csc_array:
-        # A transposed view: its product streams over slots and adds into units.
-        return self.to_units.T
+    def put(self, device: Device) -> "PooledUnits":
+        pairs, weight = self.pairs.put(device), device.put(self.node_weight)
+        return replace(self, pairs=pairs, node_weight=weight)
 
     def data_mass(self, p: Array) -> Array:
-        summed: Array = self._from_slots @ (self.from_cells @ p)
+        summed: Array = self.to_units.T @ (self.from_cells @ p)
         return summed / self.n_partitions
 
     def whole(self, p: Array) -> Array | None:
@@ -215,7 +216,7 @@ class PooledUnits(AbstractUnits):
         return self.atom_of_cell.total(p).take(self.atom_of_pair, axis=0) * share
 
     def total(self, values: Array) -> Array:
-        summed: Array = self._from_slots @ self.slot_of_pair.total(values)
+        summed: Array = self.to_units.T @ self.slot_of_pair.total(values)
         return summed
 
     def of_cells(self, values: Array) -> Array:
@@ -229,7 +230,7 @@ class PooledUnits(AbstractUnits):
         if len(self.pairs.bound.designs) > 1 or self.curved:
             return None
         pmf, first = self.pairs.slopes(theta)
-        total = np.maximum(self.total(mass * pmf), 1e-300)
+        total = xp.maximum(self.total(mass * pmf), tiny(mass))
         return self.jacobian(mass * first) / total
 
     def expand(
@@ -251,16 +252,16 @@ class PooledUnits(AbstractUnits):
             grad = self.pairs.pull_back_slope(pull * first)
             hess = np.zeros((len(grad), *grad.shape))
             bend = bend + _FLOOR * bend.mean(0)
-        hess += np.einsum("iub,ub,jub->ijb", jacobian, bend, jacobian, optimize=_PATH)
+        hess += to_host(xp.einsum("iub,jub->ijb", jacobian * bend, jacobian))
         return grad, hess, jacobian
 
     def change(self, jacobian: Array, step: Array) -> Array:
-        change: Array = np.einsum("iub,ib->ub", jacobian, step)
+        change: Array = xp.einsum("iub,ib->ub", jacobian, step)
         return change
 
     def jacobian(self, first: Array) -> Array:
         """Derivative of the unit masses in theta, (d, U, B)."""
-        return np.stack([self.total(first[k] * z) for k, z in self.pairs.columns])
+        return xp.stack([self.total(first[k] * z) for k, z in self.pairs.columns])
 
 
 def make_units(
@@ -284,10 +285,7 @@ def make_units(
     if fold:
         atom, y, weight = np.arange(n_atoms), np.ones(n_atoms), np.ones(n_atoms)
         slot_of_pair = atom
-        to_units = sparse.csr_array(
-            # The partitions of an atom stand side by side, so rows are complete as they come.
-            (np.ones(groups.size), groups.T.ravel(), np.arange(0, groups.size + 1, len(groups)))
-        )
+        to_units = Ones.at(np.repeat(atom, len(groups)), groups.T.ravel())
         slot_of_cell, seen = grouping.atom_of_cell, cells.y > 0
         unit_group = np.arange(to_units.shape[1])
     else:
@@ -311,10 +309,7 @@ def make_units(
         Pairs(family, bound, Segments(x_index, cells.n_x), y[:, None], cells.trials[x_index, None]),
         Segments(slot_of_pair, to_units.shape[0]),
         to_units,
-        sparse.csr_array(
-            (np.ones(seen.sum()), (slot_of_cell[seen], np.flatnonzero(seen))),
-            shape=(to_units.shape[0], cells.n_cells),
-        ),
+        Ones.at(slot_of_cell[seen], np.flatnonzero(seen), (to_units.shape[0], cells.n_cells)),
         atom_of_cell,
         atom,
         np.where(possible, weight, 0.0)[:, None],
@@ -349,7 +344,7 @@ def _numbered(groups: IntArray) -> IntArray:
 
 def _incidence(
     groups: IntArray, atom_of_cell: IntArray, y: IntArray, n_outcomes: int
-) -> tuple[IntArray, IntArray, sparse.csr_array]:
+) -> tuple[IntArray, IntArray, Ones]:
     """Keys (atom * outcomes + outcome) of the slots, the groups of the units, and the matrix that
     takes slots to units.
     """
@@ -366,8 +361,4 @@ def _incidence(
         keys.append(atom * n_outcomes + unit_y[unit])
         units.append(unit)
     slot_key, slot = np.unique(np.concatenate(keys), return_inverse=True)
-    return slot_key, unit_group, _ones(slot, np.concatenate(units))
-
-
-def _ones(rows: IntArray, columns: IntArray) -> sparse.csr_array:
-    return sparse.csr_array((np.ones(rows.size), (rows, columns)))
+    return slot_key, unit_group, Ones.at(slot, np.concatenate(units))

@@ -6,6 +6,7 @@ number of threads.
 
 import numpy as np
 
+from tvdbayes._array import in_parts
 from tvdbayes._typing import Array, IntArray
 
 __all__ = ["learn_centres", "nearest"]
@@ -17,11 +18,13 @@ def nearest(z: Array, centres: Array) -> IntArray:
     """The nearest centre of each row, in fixed chunks and single precision."""
     offsets = (0.5 * (centres * centres).sum(1)).astype(np.float32)
     centres_t = centres.T.astype(np.float32)
-    parts = [
-        (offsets - z[start : start + _CHUNK].astype(np.float32) @ centres_t).argmin(1)
-        for start in range(0, len(z), _CHUNK)
-    ]
-    return np.concatenate(parts)
+
+    def part(start: int) -> IntArray:
+        rows = z[start : start + _CHUNK].astype(np.float32)
+        closest: IntArray = (offsets - rows @ centres_t).argmin(1)
+        return closest
+
+    return np.concatenate(in_parts(part, range(0, len(z), _CHUNK)))
 
 
 def learn_centres(

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tvdbayes._array import poisson_tail
+from tvdbayes._array import poisson_tail, tiny
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes.divergences import TINY
 from tvdbayes.execution import single_threaded
 from tvdbayes.objective import Layout
 from tvdbayes.posterior._record import Posterior
@@ -111,7 +110,7 @@ def layout_of(posterior: Posterior) -> Layout:
 def masses_of(layout: Layout, theta: Array, p: Array) -> Masses:
     """Masses at standardised parameters (d, B), of tables p (m, B)."""
     units = layout.units
-    data = np.maximum(units.data_mass(p), TINY)
+    data = np.maximum(units.data_mass(p), tiny(p))
     model = units.total(units.atom_mass(p) * units.pairs.pmf(theta))
     return Masses(layout, data, model)
 

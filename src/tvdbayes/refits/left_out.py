@@ -140,7 +140,7 @@ def without(
 ) -> tuple[Array, Array]:
     """Draws (B, d), robust and ordinary, without so many rows (m,) of each cell."""
     cells = posterior.cells
-    p = reweight(cells, Stream.draws(posterior.seed), n_draws).p
+    p = np.ascontiguousarray(reweight(cells, Stream.draws(posterior.seed), n_draws).p)
     left = cells.counts - removed
     for cell in np.flatnonzero(removed):
         rng = Stream.generator(posterior.seed, Stream.LEFT_OUT, int(cell))

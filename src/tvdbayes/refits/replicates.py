@@ -89,7 +89,7 @@ def replicate(
             numbers = range(first, min(first + size, n))
             table, counts = _simulate(posterior, layout.bound.eta, numbers)
             here = layout.rebind(table)
-            weights = Stream.draws(seed, Stream.REPLICATE_WEIGHTS, first)
+            weights = iter(Stream.draws(seed, Stream.REPLICATE_WEIGHTS, first))
             mass = np.array(
                 [next(weights).standard_gamma(counts[:, j]) for j in range(len(numbers))]
             )

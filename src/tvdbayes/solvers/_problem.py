@@ -22,6 +22,12 @@ class Accuracy:
     tau: float
     decrement: float
     begin: float = 0.1
+    rounding: float = 1e-15
+    """Relative error of a merit."""
+
+    def in_single_precision(self) -> "Accuracy":
+        """What of it can be had with seven digits."""
+        return Accuracy(max(self.tau, 1e-4), max(self.decrement, 1e-6), self.begin, 1e-6)
 
 
 class Expansion(Protocol):
@@ -83,6 +89,9 @@ class Problem(Protocol):
 
     def take(self, index: IntArray) -> "Problem":
         """The problems with these numbers, in this order, repeats allowed."""
+
+    def batch_size(self, n: int) -> int:
+        """How many problems to take where these many are needed: some sizes suit a device."""
 
 
 class KinkedProblem(Problem, Protocol):

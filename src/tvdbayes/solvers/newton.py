@@ -8,6 +8,7 @@ as the smoothing goes to zero. Finished draws leave the batch, so stragglers cos
 
 import numpy as np
 
+from tvdbayes._array import xp
 from tvdbayes._typing import Array
 from tvdbayes.solvers._cholesky import solve_positive
 from tvdbayes.solvers._problem import Accuracy, Problem
@@ -16,7 +17,6 @@ from tvdbayes.solvers._solution import Solution, Status
 __all__ = ["newton"]
 
 _ARMIJO = 1e-4
-_ROUNDING = 1e-15
 _SHORTEN = 0.3
 _SHORTEST = 1e-5
 _LONGEST = 5.0
@@ -49,7 +49,7 @@ def newton(
     for _ in range(max_iter):
         point = batch.at(trial)
         with np.errstate(invalid="ignore"):
-            enough = merit - _ARMIJO * length * promise + _ROUNDING * (1 + np.abs(merit))
+            enough = merit - _ARMIJO * length * promise + goal.rounding * (1 + np.abs(merit))
         taken = open_ & (point.merit(widths) <= enough)
         theta[:, draws[taken]] = trial[:, taken]
         last = widths <= goal.tau if kinked else np.ones(draws.size, bool)
@@ -63,7 +63,7 @@ def newton(
         new_promise = -(view.grad * new_step).sum(0)
         if kinked:
             new_pull = view.pull_after(new_step)
-            pull = new_pull if pull is None or taken.all() else np.where(taken, new_pull, pull)
+            pull = new_pull if pull is None or taken.all() else xp.where(taken, new_pull, pull)
         step, promise = np.where(taken, new_step, step), np.where(taken, new_promise, promise)
         merit = np.where(taken, view.merit, merit)
         length = np.where(taken, 1.0, _SHORTEN * length)
@@ -85,8 +85,10 @@ def newton(
         restart = ~last & (stuck | (taken & (promise < goal.decrement)))
         widths = np.where(restart, np.maximum(widths * 0.1, goal.tau), widths)
         length, merit = np.where(restart, 0.0, length), np.where(restart, np.inf, merit)
-        if open_.mean() < 0.8:
-            keep = np.flatnonzero(open_)
+        size = batch.batch_size(int(open_.sum()))
+        if size < 0.8 * draws.size:
+            # Unfinished draws first; finished ones fill up what must have a round size.
+            keep = np.argsort(~open_, kind="stable")[:size]
             draws, batch, open_ = draws[keep], batch.take(keep), open_[keep]
             step, widths, length = step[:, keep], widths[keep], length[keep]
             merit, promise = merit[keep], promise[keep]
