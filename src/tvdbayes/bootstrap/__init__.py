@@ -19,6 +19,7 @@ from tvdbayes.bootstrap._plan import (
     AUTO_RIDGE,
     Plan,
     Solved,
+    draws_of,
     prepare,
     solve_block,
     solve_tables,
@@ -41,7 +42,15 @@ from tvdbayes.partitions import (
 from tvdbayes.posterior import Posterior
 from tvdbayes.weights import Prior, Stream, block_size
 
-__all__ = ["AUTO_RIDGE", "Plan", "Solved", "plan_of", "posterior_bootstrap", "solve_tables"]
+__all__ = [
+    "AUTO_RIDGE",
+    "Plan",
+    "Solved",
+    "draws_of",
+    "plan_of",
+    "posterior_bootstrap",
+    "solve_tables",
+]
 
 _LOG = logging.getLogger("tvdbayes")
 

@@ -25,7 +25,7 @@ from tvdbayes.solvers import (
 )
 from tvdbayes.weights import Prior, Stream, reweight
 
-__all__ = ["AUTO_RIDGE", "Plan", "Solved", "prepare", "solve_block", "solve_tables"]
+__all__ = ["AUTO_RIDGE", "Plan", "Solved", "draws_of", "prepare", "solve_block", "solve_tables"]
 
 AUTO_RIDGE = 1e-4
 """Ridge (standardised slopes) that keeps coefficients finite when their optimum is at infinity."""
@@ -308,6 +308,19 @@ def solve_tables(plan: Plan, p: Array, cells: Cells | None = None) -> Solved:
     layout.model.check(cells)
     robust = plan.robust.rebind(cells)
     return _solve(plan, robust, replace(plan.twin, layout=robust.layout), p)
+
+
+def draws_of(plan: Plan, p: Array, cells: Cells | None = None) -> tuple[Array, Array]:
+    """Draws (B, d), robust and ordinary, of any number of tables p (m, B), block by block."""
+    parts = [
+        solve_tables(plan, p[:, at : at + plan.size], cells)
+        for at in range(0, p.shape[1], plan.size)
+    ]
+    robust, ordinary = (
+        np.concatenate([getattr(part, side).theta for part in parts], axis=1).T
+        for side in ("robust", "twin")
+    )
+    return robust, ordinary
 
 
 def _solve(plan: Plan, robust: Objective, twin: Objective, p: Array) -> Solved:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tvdbayes._errors import TVDBayesWarning
 from tvdbayes._typing import Array, BoolArray, IntArray
-from tvdbayes.bootstrap import plan_of, posterior_bootstrap, solve_tables
+from tvdbayes.bootstrap import draws_of, plan_of, posterior_bootstrap
 from tvdbayes.cells import Cells, compress
 from tvdbayes.divergences import DensityPower, Hellinger
 from tvdbayes.experiments._base import Measured
@@ -92,12 +92,7 @@ def released_draws(
         warnings.simplefilter("ignore", TVDBayesWarning)
         plan = plan_of(posterior_bootstrap(model, made.cells, n_draws=0))
     p = tables(made, weights(len(data.y), n_draws))
-    size = plan.size
-    solved = [solve_tables(plan, p[:, at : at + size]) for at in range(0, n_draws, size)]
-    tvd, kld = (
-        np.concatenate([getattr(part, side).theta for part in solved], axis=1).T
-        for side in ("robust", "twin")
-    )
+    tvd, kld = draws_of(plan, p)
     few = min(_DESCENTS, n_draws)
     descents = [descend(objective(made.cells, p[:, j]), own(kld[j])) for j in range(few)]
     return {"TVD": tvd, "KLD": kld, "TVD released": np.array(descents)}

@@ -12,7 +12,7 @@ from scipy.special import log_ndtr, ndtr
 
 from tvdbayes._errors import TVDBayesWarning
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.bootstrap import plan_of, posterior_bootstrap, solve_tables
+from tvdbayes.bootstrap import draws_of, plan_of, posterior_bootstrap
 from tvdbayes.cells import Cells, compress
 from tvdbayes.divergences import DensityPower, Hellinger
 from tvdbayes.experiments._base import (
@@ -47,7 +47,6 @@ class ProbitExperiment(AbstractExperiment):
 
     folder: Path | None = None
     name: ClassVar[str] = "probit"
-    about: ClassVar[str] = "Probit models of five data sets, 50 splits each (figure 4)"
 
     def tasks(self, mode: str, quick: bool) -> list[Task]:
         """50 splits of each data set; quick: 5, with fewer draws.
@@ -108,15 +107,14 @@ def _as_published(x: Array, y: IntArray, n_draws: int, seed: int) -> dict[str, A
         fit = posterior_bootstrap(_MODEL, made.cells, partition=Distinct(), n_draws=0, ridge=0.0)
         plan = plan_of(fit)
     p = tables(made, w)
-    parts = range(0, n_draws, plan.size)
-    solved = [solve_tables(plan, p[:, at : at + plan.size]) for at in parts]
+    tvd, likelihood = draws_of(plan, p)
     few = range(min(_DESCENTS, n_draws))
     released = [descend(_tvd(made.cells, p[:, j]), kld[j]) for j in few]
     return {
-        "TVD": np.concatenate([part.robust.theta for part in solved], axis=1).T,
+        "TVD": tvd,
         "KLD": kld,
         "TVD released": np.array(released),
-        "maximum likelihood": np.concatenate([part.twin.theta for part in solved], axis=1).T,
+        "maximum likelihood": likelihood,
     }
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from tvdbayes._errors import MemoryBudgetError, SettingsError
 from tvdbayes._typing import Array, BoolArray, IntArray
-from tvdbayes.bootstrap import Plan, plan_of, solve_tables
+from tvdbayes.bootstrap import Plan, draws_of, plan_of
 from tvdbayes.cells import Cells
 from tvdbayes.execution import single_threaded
 from tvdbayes.posterior import Posterior
@@ -148,13 +148,7 @@ def without(
         p[cell] *= share
     p /= p.sum(0)
     table, p = _reduced(cells, left, p)
-    size = plan.size
-    parts = [solve_tables(plan, p[:, at : at + size], table) for at in range(0, n_draws, size)]
-    robust, ordinary = (
-        np.concatenate([getattr(part, name).theta for part in parts], axis=1).T
-        for name in ("robust", "twin")
-    )
-    return robust, ordinary
+    return draws_of(plan, p, table)
 
 
 def _held_out(
