@@ -162,7 +162,6 @@ class Counting(AbstractExperiment):
     log: str
     stop_at: int = -1
     name: ClassVar[str] = "counting"
-    about: ClassVar[str] = "a test"
 
     def tasks(self, mode, quick):
         return [Task(mode, "a", i, 10) for i in range(3 if quick else 6)]

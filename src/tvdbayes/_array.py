@@ -164,12 +164,10 @@ class Device:
 
         if on_device(values):
             return values
-        if values.ndim == 2 and values.flags.f_contiguous:
-            # A transposed view travels as it lies in memory, and is turned there.
-            turned: Any = jnp.asarray(values.T, self.dtype).T
-            return turned  # type: ignore[no-any-return]
-        found: Any = jnp.asarray(values, self.dtype)
-        return found  # type: ignore[no-any-return]
+        # A transposed view travels as it lies in memory, and is turned there.
+        turned = values.ndim == 2 and values.flags.f_contiguous
+        found: Any = jnp.asarray(values.T if turned else values, self.dtype)
+        return found.T if turned else found  # type: ignore[no-any-return]
 
 
 if TYPE_CHECKING:

@@ -94,7 +94,8 @@ def write_report(report: Report, folder: Path, about: dict[str, object]) -> list
     table = [{name: _finite(value) for name, value in line.items()} for line in report.table]
     numbers = json.dumps({**about, "results": table}, indent=1, allow_nan=False)
     (folder / "results.json").write_text(numbers + "\n")
-    (folder / "agreement.txt").write_text(report.text + "\n")
+    for name, text in {"agreement.txt": report.text, **report.pages}.items():
+        (folder / name).write_text(text + "\n")
     for name, figure in report.figures.items():
         figure.savefig(folder / f"{name}.png", dpi=150)
     return sorted(path.name for path in folder.iterdir())

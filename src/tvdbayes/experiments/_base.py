@@ -9,7 +9,7 @@ all that was measured for one setting, method and criterion, (tasks, rows).
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -113,18 +113,20 @@ class Report:
         Pictures by the name of their file.
     text : str
         What agrees with what was published and what does not, and why.
+    pages : dict
+        Further texts by the name of their file.
     """
 
     table: list[dict[str, object]]
     figures: dict[str, Figure]
     text: str
+    pages: dict[str, str] = field(default_factory=dict)
 
 
 class AbstractExperiment(ABC):
     """An experiment that can be run by name, in parts."""
 
     name: ClassVar[str]
-    about: ClassVar[str]
     modes: ClassVar[tuple[str, ...]] = (AS_PUBLISHED, CORRECTED)
 
     @abstractmethod

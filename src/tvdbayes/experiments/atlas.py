@@ -86,7 +86,6 @@ class ContaminationAtlas(AbstractExperiment):
     """TVD and its rivals on counts, answers and proportions with wrong rows of many kinds."""
 
     name: ClassVar[str] = "contamination-atlas"
-    about: ClassVar[str] = "when to use which method: many kinds of wrong rows (not in the paper)"
     modes: ClassVar[tuple[str, ...]] = (CORRECTED,)
 
     def tasks(self, mode: str, quick: bool) -> list[Task]:

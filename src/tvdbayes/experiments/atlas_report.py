@@ -139,7 +139,9 @@ def atlas_report(
             "framed: not below 90 % but for Monte-Carlo error; grey: not measured",
         ),
     }
-    return Report(table, figures, _words(atlas))
+    return Report(
+        table, figures, _words(atlas), {"summary.md": markdown(settings, tasks, measured)}
+    )
 
 
 def lines_of(

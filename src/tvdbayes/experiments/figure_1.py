@@ -35,7 +35,6 @@ class FigureOne(AbstractExperiment):
     """One data set, both posteriors, and the models that they mean."""
 
     name: ClassVar[str] = "figure-1"
-    about: ClassVar[str] = "Poisson counts of which a tenth are shifted by 15 (figure 1)"
 
     def tasks(self, mode: str, quick: bool) -> list[Task]:
         """A single data set; the released code made 500 draws."""

@@ -43,7 +43,6 @@ class PoissonExperiment(AbstractExperiment):
     """Poisson counts with a share shifted by k, fitted as if there were none."""
 
     name: ClassVar[str] = "poisson"
-    about: ClassVar[str] = "Poisson counts of which 15 % are shifted by k (figure 2)"
 
     def tasks(self, mode: str, quick: bool) -> list[Task]:
         """100 data sets for each k; quick: 10, with fewer draws."""

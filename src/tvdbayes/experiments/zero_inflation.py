@@ -49,7 +49,6 @@ class ZeroInflation(AbstractExperiment):
     """Binomial regression with a share of the counts set to zero, fitted as if there were none."""
 
     name: ClassVar[str] = "zero-inflation"
-    about: ClassVar[str] = "Binomial counts of which a share is set to zero (figure 3)"
 
     def tasks(self, mode: str, quick: bool) -> list[Task]:
         """100 data sets for each share; quick: 10, with fewer draws."""
