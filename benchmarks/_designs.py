@@ -1,9 +1,9 @@
 """Continuous covariates: simulated designs with contamination, and the paper's data sets."""
 
-import os
-from pathlib import Path
-
 import numpy as np
+
+from tvdbayes.experiments import CORRECTED
+from tvdbayes.experiments.data import find_folder, load
 
 
 def logit(rng, n, p, share):
@@ -80,27 +80,20 @@ STRESS = (
 )
 
 REAL = {
-    "rice": "nn/rice.txt",
-    "mammographic": "probit/mammographic_mass.txt",
-    "banknote": "nn/banknote_authentication.txt",
-    "breast": "probit/breast-cancer-wisconsin.txt",
-    "pima": "nn/pima.txt",
-    "ilpd": "nn/ilpd.txt",
-    "heart": "probit/heart.txt",
-    "haberman": "probit/haberman.txt",
-    "fourclass": "probit/fourclass.txt",
+    "rice": "rice",
+    "mammographic": "mammographic_mass",
+    "banknote": "banknote",
+    "breast": "breast-cancer-wisconsin",
+    "pima": "pima",
+    "ilpd": "ilpd",
+    "heart": "heart",
+    "haberman": "haberman",
+    "fourclass": "fourclass",
 }
+"""The paper's data sets, by short names; the folder is that of TVDBAYES_DATA."""
 
 
 def real(name):
     """Features, scaled, with an intercept, and 0/1 labels; rows with a broken entry removed."""
-    folder = Path(os.environ.get("TVDBAYES_DATA", Path(__file__).parents[2] / "shared" / "data"))
-    path = folder / REAL[name]
-    if not path.exists():
-        raise SystemExit(f"{path} is missing. Set TVDBAYES_DATA to the folder of the paper's data.")
-    table = np.loadtxt(path)
-    table = table[np.abs(table).max(1) < 1e15]
-    x, label = table[:, :-1], table[:, -1]
-    x = x[:, x.std(0) > 0]
-    x = (x - x.mean(0)) / x.std(0)
-    return np.column_stack([np.ones(len(x)), x]), (label == label.max()).astype(float)
+    data = load(REAL[name], find_folder(None), CORRECTED)
+    return data.x, data.y.astype(float)
