@@ -11,6 +11,7 @@ from benchmarks import (
     families,
     gpu,
     misfit,
+    networks,
     real,
     refine,
     speed,
@@ -34,9 +35,12 @@ ALL = {
     "bounds": bounds.run,
     "cost": cost.run,
     "million": cost.million,
+    "networks": networks.run,
     "gpu": gpu.run,
+    "gpu_large": gpu.large,
+    "gpu_networks": networks.on_gpu,
 }
-NEEDS_A_GPU = ("gpu",)
+NEEDS_A_GPU = ("gpu", "gpu_large", "gpu_networks")
 
 for name in sys.argv[1:] or [name for name in ALL if name not in NEEDS_A_GPU]:
     if name not in ALL:

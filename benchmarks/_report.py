@@ -21,6 +21,7 @@ class Table:
     says: str
     columns: tuple[str, ...]
     lines: list[tuple[object, ...]]
+    made_on: str = "one core"
 
     def text(self) -> str:
         rows = [self.columns, *(tuple(_show(v) for v in line) for line in self.lines)]
@@ -37,8 +38,8 @@ class Table:
         made = (
             f"Made by `python -m benchmarks {self.benchmark}`, tvdbayes {tvdbayes.__version__}, "
             f"NumPy {np.__version__}, SciPy {scipy.__version__}, Python "
-            f"{platform.python_version()}, {platform.machine()}, one core. Seeds are fixed; times "
-            "vary by about a fifth from run to run."
+            f"{platform.python_version()}, {platform.machine()}, {self.made_on}. Seeds are fixed; "
+            "times vary by about a fifth from run to run."
         )
         page = f"# {self.name}\n\n{self.says}\n\n{self.text()}\n\n{made}\n"
         RESULTS.mkdir(exist_ok=True)

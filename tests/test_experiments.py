@@ -25,8 +25,8 @@ from tvdbayes import (
 from tvdbayes.bootstrap import plan_of, solve_tables
 from tvdbayes.cells import compress
 from tvdbayes.cli import main
-from tvdbayes.experiments import NOT_YET, experiment_named, reproduce, write_report
 from tvdbayes.experiments import data as data_room
+from tvdbayes.experiments import experiment_named, reproduce, write_report
 from tvdbayes.experiments._base import (
     AS_PUBLISHED,
     CORRECTED,
@@ -491,19 +491,24 @@ def test_the_command_writes_both_modes_and_says_where(tmp_path):
     assert "Mean of the" in done.output
 
 
-def test_an_experiment_that_is_not_there_is_one_line(tmp_path):
-    done = call("reproduce", "network", "--out", str(tmp_path))
-    assert done.exit_code == 1
-    assert NOT_YET["network"] in done.stderr
-    assert done.stderr.count("\n") == 1
+def test_an_experiment_that_is_not_there_is_refused():
     assert call("reproduce", "nonsense").exit_code == 2
     with pytest.raises(SettingsError, match="no experiment 'nonsense'"):
         experiment_named("nonsense")
 
 
-def test_data_that_are_not_there_leave_nothing_behind(tmp_path):
+def test_a_device_is_for_networks_only_and_others_say_so_in_one_line(tmp_path):
+    done = call("reproduce", "figure-1", "--device", "gpu", "--out", str(tmp_path))
+    assert done.exit_code == 1
+    assert "'figure-1' trains no networks" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert experiment_named("network", device="gpu").device == "gpu"
+
+
+@pytest.mark.parametrize("name", ["probit", "network"])
+def test_data_that_are_not_there_leave_nothing_behind(tmp_path, name):
     out = tmp_path / "out"
-    done = call("reproduce", "probit", "--data", str(tmp_path / "none"), "--out", str(out))
+    done = call("reproduce", name, "--data", str(tmp_path / "none"), "--out", str(out))
     assert done.exit_code == 1
     assert "--data or TVDBAYES_DATA" in done.stderr
     assert not out.exists()

@@ -22,9 +22,11 @@ from tvdbayes.families import ALL_FAMILIES
 from tvdbayes.frontends import _files
 from tvdbayes.frontends._transforms import formula_context
 from tvdbayes.partitions import LearnedGroups, report_groups
+from tvdbayes.posterior.prediction import NewRows, pmf
 from tvdbayes.storage import StorageError, _archive
 
 DATA = Path(__file__).parent / "data"
+LINE = tb.Linear()
 PARTITIONS = (tb.Distinct(), tb.KMeansGroups((tb.Cluster(copies=2),)))
 
 
@@ -53,10 +55,10 @@ def quiet_posterior(family, partition, divergence=None, n_draws=4):
         )
 
 
-def made_posterior(family, partition, n_draws=4):
+def made_posterior(family, partition, n_draws=4, predictor=LINE):
     """The record of a fit that was never made: searches of some families take a minute."""
     rng = np.random.default_rng(8)
-    cells, model = table_of(family, partition), tb.Model(family)
+    cells, model = table_of(family, partition), tb.Model(family, predictor)
     names = model.param_names(cells)
     learned = partition.learn(cells, len(names), 0)
     codes = rng.integers(0, 3, (3, n_draws))
@@ -129,6 +131,26 @@ def test_every_family_comes_back_bit_for_bit(family, partition, tmp_path):
     np.testing.assert_array_equal(before.estimate, after.estimate)
     before_groups, after_groups = (p.partition.group(p.cells).groups for p in (before, after))
     np.testing.assert_array_equal(before_groups, after_groups)
+
+
+NETWORKS = (
+    tb.MLP(hidden=(3,)),
+    tb.MLP(hidden=()),
+    tb.MLP((4, 2), "tanh", False, 7, 0.1 + 0.2, 0.5, 32, 0, 0.0),
+)
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=repr)
+@pytest.mark.parametrize(
+    "family", [tb.Poisson(), tb.NegativeBinomial(), tb.Categorical(("a", "b", "c"))], ids=repr
+)
+def test_networks_come_back_bit_for_bit(family, network, tmp_path):
+    before = made_posterior(family, PARTITIONS[0], predictor=network)
+    storage.save(before, tmp_path / "fit.tvd")
+    after = storage.load(tmp_path / "fit.tvd")
+    assert_same(before, after)
+    rows = NewRows.of(before, before.cells.x)
+    assert pmf(before, rows, [0, 1]).tobytes() == pmf(after, rows, [0, 1]).tobytes()
 
 
 @pytest.mark.parametrize("partition", [*PARTITIONS, tb.Singletons(), tb.Auto()], ids=repr)
@@ -727,6 +749,49 @@ def record(header):
 def test_a_header_that_makes_no_sense_is_refused(saved, change):
     with pytest.raises(StorageError):
         storage.load(rewritten(saved, change))
+
+
+@pytest.fixture
+def network_file(tmp_path):
+    storage.save(
+        made_posterior(tb.Poisson(), PARTITIONS[0], predictor=NETWORKS[0]), tmp_path / "net.tvd"
+    )
+    return tmp_path / "net.tvd"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"hidden": {"tuple": [-3]}}, "hidden layers"),
+        ({"hidden": {"tuple": [0]}}, "hidden layers"),
+        ({"hidden": {"tuple": [True]}}, "MLP.hidden"),
+        ({"hidden": {"tuple": [3.0]}}, "MLP.hidden"),
+        ({"hidden": [3]}, "MLP.hidden"),
+        ({"hidden": {"tuple": [4]}}, "differ in number"),
+        # Names of so many weights would fill any memory; their number is looked at first.
+        ({"hidden": {"tuple": [10**12]}}, "differ in number"),
+        ({"hidden": {"tuple": [10**400] * 50}}, "differ in number"),
+        ({"hidden": {"tuple": [1] * 100_000}}, "differ in number"),
+        ({"direct": False}, "differ in number"),
+        ({"direct": 1}, "MLP.direct"),
+        ({"activation": "__import__('os')"}, "MLP.activation"),
+        ({"epochs": -1}, "epochs"),
+        ({"epochs": 1.5}, "MLP.epochs"),
+        ({"batch_rows": 0}, "batch_rows"),
+        ({"learning_rate": {"float": "nan"}}, "learning_rate"),
+        ({"second_rate": {"float": "inf"}}, "second_rate"),
+        ({"weight_decay": -1}, "weight_decay"),
+        ({"hold_out": "0.1"}, "MLP.hold_out"),
+        ({"averages": True}, "averages"),
+    ],
+    ids=lambda part: str(part)[:40],
+)
+def test_a_network_that_makes_no_sense_is_refused(network_file, given, words):
+    def change(header):
+        record(header)["model"]["fields"]["predictor"]["fields"].update(given)
+
+    with pytest.raises(StorageError, match=words):
+        storage.load(rewritten(network_file, change))
 
 
 def test_a_header_nested_without_end_is_refused(saved):

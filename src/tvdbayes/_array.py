@@ -257,6 +257,13 @@ class Ones:
         """The transpose; on the host a view, whose product streams over the same entries."""
         return Ones(self._matrix.T)  # type: ignore[arg-type]
 
+    def only_column(self) -> IntArray:
+        """The column of the one in each row, -1 where there is none; none may have several."""
+        found = np.full(self.shape[0], -1)
+        rows, columns = self._matrix.nonzero()
+        found[rows] = columns
+        return found
+
     def __matmul__(self, values: Array) -> Array:
         """(columns, B) to (rows, B)."""
         if not on_device(values):

@@ -8,7 +8,7 @@ from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array
 from tvdbayes.cells import Cells
 from tvdbayes.families import AbstractFamily
-from tvdbayes.predictors import AbstractPredictor, BoundLinear, Linear
+from tvdbayes.predictors import AbstractBound, AbstractPredictor, Linear
 
 __all__ = ["Model"]
 
@@ -32,7 +32,7 @@ class Model:
         family = self.family
         return self.predictor.param_names(cells.names, family.predictors, family.n_main)
 
-    def bind(self, cells: Cells, scale_on: Cells) -> BoundLinear:
+    def bind(self, cells: Cells, scale_on: Cells) -> AbstractBound:
         """The predictors at the x rows of a table, in coordinates standardised on another."""
         n_main = self.family.n_main
         n_more = len(self.family.predictors) - n_main

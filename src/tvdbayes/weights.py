@@ -61,6 +61,7 @@ class Stream:
     REPLICATE_WEIGHTS = 6
     LEFT_OUT = 7
     FOLDS = 8
+    TRAINING = 9
 
     @staticmethod
     def generator(seed: int, stream: int, block: int = 0) -> np.random.Generator:

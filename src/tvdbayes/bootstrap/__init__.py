@@ -9,15 +9,16 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal, TypedDict, TypeGuard
 
 import numpy as np
 
 from tvdbayes._array import Device
 from tvdbayes._errors import Interrupted, MemoryBudgetError, SettingsError
+from tvdbayes.bootstrap._networks import prepare_networks
 from tvdbayes.bootstrap._plan import (
     AUTO_RIDGE,
-    Plan,
+    AbstractPlan,
     Solved,
     draws_of,
     prepare,
@@ -29,6 +30,7 @@ from tvdbayes.cells import Cells
 from tvdbayes.divergences import TVD, AbstractDivergence
 from tvdbayes.execution import AbstractExecutor, executor_for, single_threaded
 from tvdbayes.model import Model
+from tvdbayes.neural import device_for
 from tvdbayes.objective import Layout
 from tvdbayes.partitions import (
     AbstractPartition,
@@ -44,7 +46,7 @@ from tvdbayes.weights import Prior, Stream, block_size
 
 __all__ = [
     "AUTO_RIDGE",
-    "Plan",
+    "AbstractPlan",
     "Solved",
     "draws_of",
     "plan_of",
@@ -56,6 +58,12 @@ _LOG = logging.getLogger("tvdbayes")
 
 _ARRAYS = 24
 """Arrays of the size of a block that a solve keeps alive at its peak, measured and rounded up."""
+
+_COPIES = 16
+"""The same for a network that is trained, in single precision."""
+
+_NETWORKS = 8
+"""Networks of a block on the CPU: they are trained one by one, and their lines need a few."""
 
 _MOST_DRAWS = 10_000_000
 _NODES = 16
@@ -73,7 +81,7 @@ def posterior_bootstrap(
     prior: Prior | None = None,
     ridge: float | Literal["auto"] = "auto",
     bins: Sequence[float] | Literal["auto", "none"] = "auto",
-    refine: Literal["reweight"] | None = None,
+    refine: Literal["auto", "reweight"] | None = "auto",
     n_jobs: int = 1,
     memory_budget: int = 2 << 30,
     device: str | None = None,
@@ -106,8 +114,9 @@ def posterior_bootstrap(
     bins : "auto", "none" or numbers
         Counts that are compared together, by the first count of each bin. "auto" joins neighbours
         where they are spread so thin that single counts would say nothing, see `Posterior.bins`.
-    refine : "reweight", optional
-        End every draw with one-step reweighting: mass that the closest model cannot explain is
+    refine : "auto", "reweight" or None
+        "auto" is None for a linear predictor and "reweight" for a network. The latter ends every
+        draw with one-step reweighting: mass that the closest model cannot explain is
         taken away, and weighted maximum likelihood fits the rest. As efficient as maximum
         likelihood on clean data (benchmarks/results/refine.md); `distance` stays that of the
         closest model.
@@ -144,20 +153,21 @@ def posterior_bootstrap(
     """
     _check_settings(n_draws, seed, ridge, n_jobs, memory_budget)
     divergence = TVD() if divergence is None else divergence
-    _check_refine(refine, divergence)
+    refined = _refined(refine, divergence, model)
     partition = Auto() if partition is None else partition
     model.check(cells)
     setting = _Setting.make(
         model, cells, divergence=divergence, partition=partition, prior=prior, seed=seed
     )
     setting = setting.binned(_outcome_bins(bins, setting, divergence))
-    there = None if device is None else _device(device, model, n_jobs)
+    there = model.predictor.fitted_by(
+        solving=lambda: None if device is None else _device(device, model, n_jobs),
+        training=lambda _: _training_device(device, model, n_jobs),
+    )
     executor = executor_for(_affordable(n_jobs, setting.block_elements, memory_budget))
     with nullcontext() if there is None else there.here():
-        plan, unweighted = setting.plan(
-            divergence, ridge, seed, n_draws > 0, refine is not None, device=there
-        )
-        if there is not None:
+        plan, unweighted = setting.plan(divergence, ridge, seed, n_draws > 0, refined, device=there)
+        if device is not None and there is not None:
             # The pilot is the same as without a device; blocks are as large as its memory allows.
             plan = replace(plan, size=setting.size_within(there.memory or memory_budget, n_draws))
         return _draw(
@@ -166,7 +176,7 @@ def posterior_bootstrap(
 
 
 def _draw(
-    plan: Plan,
+    plan: AbstractPlan,
     setting: "_Setting",
     unweighted: Solved,
     executor: AbstractExecutor,
@@ -188,7 +198,7 @@ def _draw(
 
     blocks: list[Solved] = []
     try:
-        for block in executor.map(partial(solve_block, plan), range(first, n_blocks)):
+        for block in executor.map(partial(solve_block, plan, n_draws), range(first, n_blocks)):
             blocks.append(block)
             if progress is not None:
                 progress(min((first + len(blocks)) * size, n_draws), n_draws)
@@ -204,13 +214,18 @@ def _draw(
     return posterior
 
 
-def plan_of(posterior: Posterior) -> Plan:
+def plan_of(posterior: Posterior, device: str | None = None) -> AbstractPlan:
     """The plan behind a record, made again: the same objectives, starts and random numbers.
 
-    What is solved by it (`solve_tables`) is comparable draw by draw with the record.
+    What is solved by it (`solve_tables`) is comparable draw by draw with the record. A `device` is
+    for networks, which are trained there.
     """
+    model = posterior.model
+    there = model.predictor.fitted_by(
+        solving=lambda: None, training=lambda _: _training_device(device, model, 1)
+    )
     setting = _Setting.make(
-        posterior.model,
+        model,
         posterior.cells,
         divergence=posterior.divergence,
         partition=posterior.partition,
@@ -218,8 +233,19 @@ def plan_of(posterior: Posterior) -> Plan:
         seed=posterior.seed,
     ).binned(posterior.bins)
     refined = posterior.refine is not None
-    plan, found = setting.plan(posterior.divergence, posterior.ridge, posterior.seed, True, refined)
-    if not np.allclose(found.robust.theta[:, 0], posterior.minimiser, rtol=1e-6, atol=1e-8):
+    plan, found = setting.plan(
+        posterior.divergence, posterior.ridge, posterior.seed, True, refined, device=there
+    )
+    same = model.predictor.fitted_by(
+        solving=lambda: np.allclose(
+            found.robust.theta[:, 0], posterior.minimiser, rtol=1e-6, atol=1e-8
+        ),
+        # Another machine rounds otherwise, and training makes much of it.
+        training=lambda _: np.allclose(
+            found.distance[0], posterior.minimiser_distance, rtol=0.1, atol=0.02
+        ),
+    )
+    if not same:
         raise SettingsError(
             "This fit cannot be run again: its estimate comes out differently, so it was made by "
             "another version or with another prior. Fit the data again first."
@@ -270,7 +296,8 @@ class _Setting:
             table = prior.absorb(cells, Stream.generator(seed, Stream.PRIOR))
             model.check(table)
         with single_threaded():
-            groups = partition.learn(table, len(model.param_names(cells)), seed)
+            n_params = model.predictor.complexity(len(cells.names), len(model.param_names(cells)))
+            groups = partition.learn(table, n_params, seed)
             fold = divergence.folds and model.family.binary
             layout = Layout(model, table, groups, cells, fold, grouped=groups.group(table))
             report = report_groups(table, groups.name, layout.grouping)
@@ -291,19 +318,34 @@ class _Setting:
     @property
     def block_size(self) -> int:
         """Draws in a block."""
-        return block_size(self._per_draw, self.drawn.n_atoms if self.drawn else 0)
+        size = block_size(self._per_draw, self.drawn.n_atoms if self.drawn else 0)
+        return self.layout.model.predictor.fitted_by(
+            solving=lambda: size, training=lambda _: min(size, _NETWORKS)
+        )
 
     def size_within(self, memory: int, n_draws: int) -> int:
         """Draws in a block that a device with so many bytes can hold: a power of two."""
-        most = memory // (8 * _ARRAYS * self._per_draw)
+        nodes = self.layout.model.predictor.fitted_by(
+            solving=lambda: 0,
+            training=lambda settings: settings.batch_rows * sum(settings.hidden),
+        )
+        most = memory // (8 * _ARRAYS * (self._per_draw + nodes))
         wanted = 1 << max(min(n_draws, 1024) - 1, 0).bit_length()
         return min(wanted, 1 << max(int(most).bit_length() - 1, 0))
 
     @property
     def _per_draw(self) -> int:
         layout = self.layout
+        return layout.model.predictor.fitted_by(
+            solving=lambda: self._elements + layout.bound.n_params**2,
+            training=lambda _: layout.cells.n_cells + _COPIES * layout.bound.n_params,
+        )
+
+    @property
+    def _elements(self) -> int:
+        layout = self.layout
         elements = layout.units.n_elements if self.on_groups else layout.cells.n_cells
-        return elements * (_NODES if self.sums else 1) + layout.bound.n_params**2
+        return elements * (_NODES if self.sums else 1)
 
     def plan(
         self,
@@ -314,21 +356,36 @@ class _Setting:
         refined: bool,
         *,
         device: Device | None = None,
-    ) -> tuple[Plan, Solved]:
+    ) -> tuple[AbstractPlan, Solved]:
         """Solve the unweighted table, and collect what every draw needs."""
+        shared: _Shared = {
+            "ridge": ridge,
+            "cells": self.cells if self.drawn else self.layout.cells,
+            "prior": self.drawn,
+            "seed": seed,
+            "size": self.block_size,
+            "pilot": pilot,
+            "refined": refined,
+        }
         with single_threaded():
-            return prepare(
-                self.layout,
-                divergence,
-                ridge=ridge,
-                cells=self.cells if self.drawn else self.layout.cells,
-                prior=self.drawn,
-                seed=seed,
-                size=self.block_size,
-                pilot=pilot,
-                refined=refined,
-                device=device,
+            return self.layout.model.predictor.fitted_by(
+                solving=lambda: prepare(self.layout, divergence, device=device, **shared),
+                training=lambda settings: prepare_networks(
+                    self.layout, divergence, settings, device or device_for(None), **shared
+                ),
             )
+
+
+class _Shared(TypedDict):
+    """What all plans are made of."""
+
+    ridge: float | Literal["auto"]
+    cells: Cells
+    prior: Prior | None
+    seed: int
+    size: int
+    pilot: bool
+    refined: bool
 
 
 def _sizes(cells: Cells) -> tuple[str, int]:
@@ -412,15 +469,19 @@ def _check_settings(
         raise SettingsError(f"memory_budget must be a number of bytes; got {memory_budget!r}.")
 
 
-def _check_refine(refine: object, divergence: AbstractDivergence) -> None:
-    if refine not in (None, "reweight"):
-        raise SettingsError(f'refine must be None or "reweight"; got {refine!r}.')
+def _refined(refine: object, divergence: AbstractDivergence, model: Model) -> bool:
+    """Whether draws end with one-step reweighting."""
+    if refine not in (None, "auto", "reweight"):
+        raise SettingsError(f'refine must be "auto", "reweight" or None; got {refine!r}.')
+    if refine == "auto":
+        return divergence.on_groups and model.predictor.reweighted
     if refine is not None and not divergence.on_groups:
         raise SettingsError(
             f"refine={refine!r} takes away mass that a robust fit cannot explain, and the "
             f'divergence {divergence.name!r} compares row by row. Use divergence="tvd", or leave '
             "refine out."
         )
+    return refine is not None
 
 
 def _device(name: object, model: Model, n_jobs: int) -> Device:
@@ -436,6 +497,20 @@ def _device(name: object, model: Model, n_jobs: int) -> Device:
             f"{type(model.family).__name__} is computed with NumPy only. Leave device out."
         )
     return Device.named(name)
+
+
+def _training_device(name: object, model: Model, n_jobs: int) -> Device:
+    if isinstance(name, str):
+        # Steps are random, so that double precision would buy nothing.
+        return device_for(_device(name if ":" in name else f"{name}:float32", model, n_jobs))
+    if name is not None:
+        return device_for(_device(name, model, n_jobs))
+    if not model.family.on_device:
+        raise SettingsError(
+            f"{type(model.family).__name__} is computed with NumPy, and networks are trained by "
+            "JAX. Choose another family, or a linear predictor."
+        )
+    return device_for(None)
 
 
 def _whole(value: object) -> TypeGuard[int]:
@@ -465,7 +540,7 @@ def _affordable(n_jobs: int, elements: int, budget: int) -> int:
 
 
 def _assemble(
-    plan: Plan, setting: _Setting, unweighted: Solved, blocks: list[Solved], *, n_draws: int
+    plan: AbstractPlan, setting: _Setting, unweighted: Solved, blocks: list[Solved], *, n_draws: int
 ) -> Posterior:
     layout, d = plan.robust.layout, unweighted.robust.theta.shape[0]
 

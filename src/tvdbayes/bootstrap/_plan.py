@@ -1,5 +1,6 @@
 """What every block of draws needs, worked out once on the unweighted table."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -25,7 +26,16 @@ from tvdbayes.solvers import (
 )
 from tvdbayes.weights import Prior, Stream, reweight
 
-__all__ = ["AUTO_RIDGE", "Plan", "Solved", "draws_of", "prepare", "solve_block", "solve_tables"]
+__all__ = [
+    "AUTO_RIDGE",
+    "AbstractPlan",
+    "NewtonPlan",
+    "Solved",
+    "draws_of",
+    "prepare",
+    "solve_block",
+    "solve_tables",
+]
 
 AUTO_RIDGE = 1e-4
 """Ridge (standardised slopes) that keeps coefficients finite when their optimum is at infinity."""
@@ -47,19 +57,23 @@ _FROM_SAMPLE = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """The objectives of a fit and the pool that its draws start from.
+class Solved:
+    """Solutions for some tables, parameters in the user's coordinates, and their distances."""
+
+    robust: Solution
+    distance: Array
+    twin: Solution
+    twin_distance: Array
+
+
+@dataclass(frozen=True, eq=False)
+class AbstractPlan(ABC):
+    """How the tables of a fit are solved.
 
     Parameters
     ----------
     robust, twin : Objective
         The objective asked for, and weighted maximum likelihood.
-    ordinary : (d,)
-        Maximum likelihood on the unweighted table: where the twin starts.
-    pool : (d, K)
-        Candidates that every draw picks its starts from.
-    n_starts : int
-        How many of them each draw starts from.
     shift : (d,)
         Added to every draw, see `_shift`.
     cells : Cells
@@ -76,9 +90,6 @@ class Plan:
 
     robust: Objective
     twin: Objective
-    ordinary: Array
-    pool: Array
-    n_starts: int
     shift: Array
     cells: Cells
     prior: Prior | None
@@ -87,15 +98,57 @@ class Plan:
     rescued: bool
     refined: bool
 
+    @abstractmethod
+    def solve(
+        self,
+        robust: Objective,
+        twin: Objective,
+        p: Array,
+        first: int = 0,
+        wanted: int | None = None,
+    ) -> Solved:
+        """Solve tables p (m, B) for both objectives; they are draws `first`, `first + 1`, ...
+
+        Only the first `wanted` need be there in the end, where that saves work.
+        """
+
+    def from_one_start(self) -> "AbstractPlan":
+        """The same for tables of which it is known where their solutions are."""
+        return self
+
 
 @dataclass(frozen=True, eq=False)
-class Solved:
-    """Solutions for some tables, parameters in the user's coordinates, and their distances."""
+class NewtonPlan(AbstractPlan):
+    """Newton's method from a pool of candidates.
 
-    robust: Solution
-    distance: Array
-    twin: Solution
-    twin_distance: Array
+    Parameters
+    ----------
+    ordinary : (d,)
+        Maximum likelihood on the unweighted table: where the twin starts.
+    pool : (d, K)
+        Candidates that every draw picks its starts from.
+    n_starts : int
+        How many of them each draw starts from.
+    """
+
+    ordinary: Array
+    pool: Array
+    n_starts: int
+
+    def solve(
+        self,
+        robust: Objective,
+        twin: Objective,
+        p: Array,
+        first: int = 0,
+        wanted: int | None = None,
+    ) -> Solved:
+        """Solve tables p (m, B) for both objectives, all of them at once."""
+        return _solve(self, robust, twin, p)
+
+    def from_one_start(self) -> "NewtonPlan":
+        """The same with one start for each table."""
+        return replace(self, n_starts=1)
 
 
 def prepare(
@@ -110,7 +163,7 @@ def prepare(
     pilot: bool = True,
     refined: bool = False,
     device: Device | None = None,
-) -> tuple[Plan, Solved]:
+) -> tuple[NewtonPlan, Solved]:
     """Solve the unweighted table from many starts, and collect the starts of the draws.
 
     Without a `pilot` no draw may follow. With a `device` all passes over the table are made there,
@@ -138,21 +191,21 @@ def prepare(
         modes = _modes(robust, starts, seed)
     robust = replace(robust, reference=modes.theta[:, 0])
     pool, n_starts, shift = modes.theta, 1, np.zeros(len(modes.theta))
-    if pilot:
+    if pilot or _searched_exactly(robust):
         pool, n_starts, shift = _pool(robust, _rivals(modes, cells.n_obs), seed, size)
-    plan = Plan(
-        robust,
-        twin,
-        ordinary.theta[:, 0],
-        pool,
-        n_starts,
-        shift,
-        cells,
-        prior,
-        seed,
-        size,
-        rescued,
-        refined,
+    plan = NewtonPlan(
+        robust=robust,
+        twin=twin,
+        shift=shift,
+        cells=cells,
+        prior=prior,
+        seed=seed,
+        size=size,
+        rescued=rescued,
+        refined=refined,
+        ordinary=ordinary.theta[:, 0],
+        pool=pool,
+        n_starts=n_starts,
     )
     best = _found(robust, robust.on(p), modes.take(np.array([0])))
     if not refined:
@@ -270,7 +323,7 @@ def _shift(pilot: Array, estimate: Array) -> Array:
     return estimate - centre
 
 
-def _centred(plan: Plan, found: Solved) -> Plan:
+def _centred(plan: NewtonPlan, found: Solved) -> NewtonPlan:
     """The plan of refined draws, with the shift that brings their centre to the estimate."""
     layout = plan.robust.layout
     p = reweight(layout.cells, Stream.draws(plan.seed, Stream.PILOT), _PILOT).p
@@ -293,27 +346,37 @@ def _searched_exactly(objective: Objective) -> bool:
     )
 
 
-def solve_block(plan: Plan, block: int) -> Solved:
-    """Draw the tables of a block and solve them."""
+def solve_block(plan: AbstractPlan, n_draws: int, block: int) -> Solved:
+    """Draw the tables of a block of `n_draws` draws in all, and solve them."""
     rngs = Stream.draws(plan.seed, first=block * plan.size)
     drawn = reweight(plan.cells, rngs, plan.size, plan.prior)
-    return solve_tables(plan, drawn.p, drawn.cells)
+    first = block * plan.size
+    return solve_tables(plan, drawn.p, drawn.cells, first, n_draws - first)
 
 
-def solve_tables(plan: Plan, p: Array, cells: Cells | None = None) -> Solved:
-    """Solve tables p (m, B) of the plan's own cells, or of others; masses may be 0."""
+def solve_tables(
+    plan: AbstractPlan,
+    p: Array,
+    cells: Cells | None = None,
+    first: int = 0,
+    wanted: int | None = None,
+) -> Solved:
+    """Solve tables p (m, B) of the plan's own cells, or of others; masses may be 0.
+
+    They are draws `first`, `first + 1`, ...: what is random beside the weights depends on that.
+    """
     layout = plan.robust.layout
     if cells is None or cells is layout.cells:
-        return _solve(plan, plan.robust, plan.twin, p)
+        return plan.solve(plan.robust, plan.twin, p, first, wanted)
     layout.model.check(cells)
     robust = plan.robust.rebind(cells)
-    return _solve(plan, robust, replace(plan.twin, layout=robust.layout), p)
+    return plan.solve(robust, replace(plan.twin, layout=robust.layout), p, first, wanted)
 
 
-def draws_of(plan: Plan, p: Array, cells: Cells | None = None) -> tuple[Array, Array]:
+def draws_of(plan: AbstractPlan, p: Array, cells: Cells | None = None) -> tuple[Array, Array]:
     """Draws (B, d), robust and ordinary, of any number of tables p (m, B), block by block."""
     parts = [
-        solve_tables(plan, p[:, at : at + plan.size], cells)
+        solve_tables(plan, p[:, at : at + plan.size], cells, at)
         for at in range(0, p.shape[1], plan.size)
     ]
     robust, ordinary = (
@@ -323,7 +386,7 @@ def draws_of(plan: Plan, p: Array, cells: Cells | None = None) -> tuple[Array, A
     return robust, ordinary
 
 
-def _solve(plan: Plan, robust: Objective, twin: Objective, p: Array) -> Solved:
+def _solve(plan: NewtonPlan, robust: Objective, twin: Objective, p: Array) -> Solved:
     """Solve reweighted tables p (m, B) for both objectives."""
     p = robust.layout.put(p)
     ordinary_problem = twin.on(p)
@@ -376,7 +439,7 @@ def _solved(found: _Found, ordinary: _Found, finish: Finish | None = None) -> So
     return Solved(*found.record(finish), *ordinary.record())
 
 
-def _finish(plan: Plan, robust: Objective, twin: Objective, p: Array) -> Finish:
+def _finish(plan: NewtonPlan, robust: Objective, twin: Objective, p: Array) -> Finish:
     """What is done to minimisers (d, B) of the tables p: one-step reweighting, and the shift."""
     shift = plan.shift[:, None]
     if not plan.refined:

@@ -47,9 +47,15 @@ def warn_of(posterior: Posterior, rescued: bool) -> None:
             )
         unsure = int(np.isin(status, [Status.STALLED, Status.OUT_OF_STEPS]).sum())
         if unsure > 0.01 * n:
+            how = posterior.model.predictor.fitted_by(
+                solving=lambda: "ended without a certified minimum",
+                training=lambda _: (
+                    "were still improving, or broke, when training ended (raise its "
+                    "epochs, or lower the learning rate)"
+                ),
+            )
             warnings.warn(
-                f"{unsure} of {n} {label}draws ended without a certified minimum; `status` says "
-                "which. They are kept.",
+                f"{unsure} of {n} {label}draws {how}; `status` says which. They are kept.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -73,7 +79,8 @@ def _warn_of_edges(posterior: Posterior) -> None:
 
 def _warn_of_groups(posterior: Posterior) -> None:
     """Say what too small or too few groups do to the answer."""
-    groups, d = posterior.groups, len(posterior.param_names)
+    groups, predictor = posterior.groups, posterior.model.predictor
+    d = predictor.complexity(len(posterior.cells.names), len(posterior.param_names))
     if groups.median_size < ENOUGH_ROWS:
         warnings.warn(
             f"Half of the rows are compared in groups of fewer than {ENOUGH_ROWS} rows (median "

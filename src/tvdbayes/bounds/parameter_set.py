@@ -214,7 +214,7 @@ class _Test:
 
     @cached_property
     def bound(self) -> BoundLinear:
-        return self.model.bind(self.cells, self.cells)
+        return self.model.bind(self.cells, self.cells).linear
 
     @property
     def spent(self) -> float:

@@ -478,8 +478,20 @@ def demo(out: Path) -> None:
     show_default=True,
     help="Processes; -1 is one for each core.",
 )
+@click.option(
+    "--device",
+    metavar="NAME",
+    help="Train networks there, such as gpu; all jobs share it. Only for network.",
+)
 def reproduce(
-    name: str, mode: str, *, quick: bool, out: Path, data: Path | None, jobs: int
+    name: str,
+    mode: str,
+    *,
+    quick: bool,
+    out: Path,
+    data: Path | None,
+    jobs: int,
+    device: str | None,
 ) -> None:
     """Run an experiment of the paper.
 
@@ -488,7 +500,7 @@ def reproduce(
     """
     from tvdbayes.cli._reproduce import run_reproduce
 
-    run_reproduce(name, mode, quick=quick, out=out, data=data, jobs=jobs)
+    run_reproduce(name, mode, quick=quick, out=out, data=data, jobs=jobs, device=device)
 
 
 @main.command(

@@ -18,10 +18,17 @@ BOTH = "both"
 
 
 def run_reproduce(
-    name: str, mode: str, *, quick: bool, out: Path, data: Path | None, jobs: int
+    name: str,
+    mode: str,
+    *,
+    quick: bool,
+    out: Path,
+    data: Path | None,
+    jobs: int,
+    device: str | None = None,
 ) -> None:
     """Run what is not yet known, write the results of each mode, then say what they are."""
-    experiment = experiment_named(name, data)
+    experiment = experiment_named(name, data, device)
     for chosen in experiment.modes if mode == BOTH else (mode,):
         started = time.monotonic()
         with progress_bar(None, f"{name}, {chosen}") as progress:

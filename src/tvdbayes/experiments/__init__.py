@@ -17,6 +17,7 @@ from tvdbayes.experiments._base import (
 from tvdbayes.experiments._runs import run_tasks
 from tvdbayes.experiments.atlas import ContaminationAtlas
 from tvdbayes.experiments.figure_1 import FigureOne
+from tvdbayes.experiments.network import NetworkExperiment
 from tvdbayes.experiments.poisson import PoissonExperiment
 from tvdbayes.experiments.probit import ProbitExperiment
 from tvdbayes.experiments.zero_inflation import ZeroInflation
@@ -24,31 +25,42 @@ from tvdbayes.experiments.zero_inflation import ZeroInflation
 __all__ = [
     "AS_PUBLISHED",
     "CORRECTED",
-    "NOT_YET",
     "Report",
     "experiment_named",
     "reproduce",
     "write_report",
 ]
 
-NOT_YET = {"network": "Neural networks are not part of this version."}
-"""Experiments of the paper whose models do not exist here yet, and why."""
 
+def experiment_named(
+    name: str, data: Path | None = None, device: str | None = None
+) -> AbstractExperiment:
+    """The experiment of this name.
 
-def experiment_named(name: str, data: Path | None = None) -> AbstractExperiment:
-    """The experiment of this name, with the folder that holds the paper's data."""
+    Parameters
+    ----------
+    name : str
+    data : Path, optional
+        The folder that holds the paper's data.
+    device : str, optional
+        Where networks are trained, such as "gpu".
+    """
     known: tuple[AbstractExperiment, ...] = (
         FigureOne(),
         PoissonExperiment(),
         ZeroInflation(),
         ProbitExperiment(data),
+        NetworkExperiment(data, device),
         ContaminationAtlas(),
     )
     found = {experiment.name: experiment for experiment in known}
-    if name in NOT_YET:
-        raise SettingsError(f"The experiment {name!r} cannot be run. {NOT_YET[name]}")
     if name not in found:
         raise SettingsError(f"There is no experiment {name!r}. Choose from {', '.join(found)}.")
+    if device is not None and name != NetworkExperiment.name:
+        raise SettingsError(
+            f"The experiment {name!r} trains no networks, so that device={device!r} has no meaning "
+            "for it. Leave it out."
+        )
     return found[name]
 
 

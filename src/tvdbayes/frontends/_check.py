@@ -67,7 +67,16 @@ def check(fit: Fit, *, misfit: bool = True) -> Check:
     return Check(tuple(found))
 
 
+def _by_coefficient(fit: Fit) -> bool:
+    """Whether parameters can be looked at one by one; those of networks cannot."""
+    return fit.posterior.model.predictor.averages
+
+
 def _search(fit: Fit) -> Iterator[Finding]:
+    well, badly = fit.posterior.model.predictor.fitted_by(
+        solving=lambda: ("ended in certified minima", "ended without a certified minimum"),
+        training=lambda _: ("were trained to the end", "were still improving, or broke"),
+    )
     for about, status in (
         ("search", fit.status),
         ("ordinary search", fit.posterior.kld_status),
@@ -84,9 +93,9 @@ def _search(fit: Fit) -> Iterator[Finding]:
             )
         if unsure:
             level: Level = "problem" if unsure > 0.01 * n else "note"
-            yield Finding(level, about, f"{unsure} of {n} draws ended without a certified minimum.")
+            yield Finding(level, about, f"{unsure} of {n} draws {badly}.")
         if not gone and not unsure:
-            yield Finding("good", about, f"All {n} draws ended in certified minima.")
+            yield Finding("good", about, f"All {n} draws {well}.")
 
 
 def _groups(fit: Fit) -> Iterator[Finding]:
@@ -103,7 +112,8 @@ def _groups(fit: Fit) -> Iterator[Finding]:
         )
     else:
         yield Finding("good", "groups", f"Rows are compared by {groups}.")
-    d = len(fit.param_names)
+    predictor, names = fit.posterior.model.predictor, fit.posterior.cells.names
+    d = predictor.complexity(len(names), len(fit.param_names))
     if fit.posterior.partition.pools_rows and groups.n_groups < 2 * d:
         yield Finding(
             "problem",
@@ -115,7 +125,8 @@ def _groups(fit: Fit) -> Iterator[Finding]:
 
 
 def _ties(fit: Fit) -> Iterator[Finding]:
-    if fit.posterior.divergence.name != "tvd" or fit.posterior.refine is not None:
+    plain = fit.posterior.divergence.name == "tvd" and fit.posterior.refine is None
+    if not (plain and _by_coefficient(fit)):
         return
     flat = flat_ranges(fit.posterior)
     loose = [name for name, width in zip(fit.param_names, flat, strict=True) if width >= _FLAT]
@@ -146,6 +157,8 @@ def _draws(fit: Fit) -> Iterator[Finding]:
         "draws",
         f"{n} independent draws: a mean is off by {1 / np.sqrt(n):.1%} of its deviation.",
     )
+    if not _by_coefficient(fit):
+        return
     middle = np.median(fit.draws, axis=0)
     spread = 1.4826 * np.median(np.abs(fit.draws - middle), axis=0)
     away = (np.abs(fit.draws - middle) > _ELSEWHERE * np.maximum(spread, 1e-12)).any(1).mean()
@@ -159,7 +172,7 @@ def _draws(fit: Fit) -> Iterator[Finding]:
 
 
 def _difference(fit: Fit) -> Iterator[Finding]:
-    if len(fit.draws) < 2 or fit.posterior.divergence.name == "kld":
+    if len(fit.draws) < 2 or fit.posterior.divergence.name == "kld" or not _by_coefficient(fit):
         return
     low, high = intervals(fit.draws - fit.kld_draws)
     apart = [n for n, a, b in zip(fit.param_names, low, high, strict=True) if a > 0 or b < 0]

@@ -255,12 +255,17 @@ class Fit:
 
         `names` are coefficients; all but intercepts unless given.
         """
+        self.posterior.require_coefficients("to profile", "misfit(), rows() and effects()")
         noise = float(np.quantile(self.chance.unfitted, 0.95, method="higher"))
         with progress_bar(None, "sensitivity") as report:
             return sensitivity(self.posterior, noise, names, progress=report)
 
     def drop_worst(self, shares: Sequence[float] = (0.0, 0.01, 0.02, 0.05, 0.1)) -> DropWorst:
         """Estimates, robust and ordinary, without the rows that are hardest to explain."""
+        self.posterior.require_coefficients(
+            "to follow as rows are dropped",
+            "rows(), and for the predictions of a fit without some,",
+        )
         return drop_worst(self.posterior, shares)
 
     def rootogram(self, interval: float = 0.9, *, ordinary: bool = False) -> Rootogram:
@@ -464,7 +469,10 @@ class Fit:
         return predictions(self, at, outcome=outcome, ordinary=ordinary)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
-        """Write one self-contained HTML page about this fit."""
+        """Write one self-contained HTML page about this fit, which must have coefficients."""
+        self.posterior.require_coefficients(
+            "for a report to be about", "check(), misfit(), effects() and the pictures of plot"
+        )
         from tvdbayes.report import write_report
 
         write_report(self, path, title=title)

@@ -31,6 +31,7 @@ class Plots:
         self, *, interval: float = 0.9, skip_intercepts: bool = True, ax: Any = None
     ) -> Any:
         """Coefficients with intervals, robust beside ordinary."""
+        self.fit.posterior.require_coefficients("to draw", "plot.bands(column)")
         from tvdbayes.plots import plot_coefficients
 
         return plot_coefficients(

@@ -1,6 +1,8 @@
 """Options by name: what a user may write instead of the thing itself."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
 
 from tvdbayes._errors import SettingsError
 from tvdbayes.divergences import (
@@ -13,8 +15,9 @@ from tvdbayes.divergences import (
 )
 from tvdbayes.families import AbstractLink, Cloglog, Logit, Probit
 from tvdbayes.partitions import AbstractPartition, Auto, Distinct, KMeansGroups, Singletons
+from tvdbayes.predictors import MLP
 
-__all__ = ["DIVERGENCES", "LINKS", "PARTITIONS", "named"]
+__all__ = ["DIVERGENCES", "LINKS", "PARTITIONS", "hidden_layers", "named", "network_of"]
 
 Part = TypeVar("Part")
 
@@ -39,3 +42,17 @@ def named(value: str | Part, table: dict[str, Part], what: str, kind: type) -> P
     if not isinstance(value, kind):
         raise SettingsError(f"{what} must be one of {', '.join(table)}; got {value!r}.")
     return value
+
+
+def network_of(network: object) -> MLP:
+    """A network itself, or one with hidden layers of these sizes."""
+    return network if isinstance(network, MLP) else MLP(hidden=hidden_layers(network))
+
+
+def hidden_layers(hidden: Any) -> tuple[int, ...]:
+    """Sizes of hidden layers, from any sequence or, for one layer, a number; `MLP` checks them."""
+    if isinstance(hidden, list | tuple | np.ndarray):
+        return tuple(int(size) if isinstance(size, np.integer) else size for size in hidden)
+    # What is neither goes on as it is, for the message to show.
+    single = isinstance(hidden, int | np.integer) and not isinstance(hidden, bool)
+    return (int(hidden),) if single else hidden

@@ -19,6 +19,7 @@ from tvdbayes.frontends._laws import law_and_outcome
 from tvdbayes.frontends._tables import Data, Missing, did_you_mean, open_data
 from tvdbayes.model import Model
 from tvdbayes.posterior import Posterior
+from tvdbayes.predictors import MLP
 
 __all__ = ["Survey", "survey"]
 
@@ -82,10 +83,16 @@ def survey(
     predictors: dict[str, str] | None,
     missing: Missing,
     collinear: Literal["error", "drop"],
+    network: MLP | None = None,
 ) -> Survey:
     """Read the columns that are used, check them, and encode them; see `fit` for the arguments."""
     source = open_data(data)
     reading = _read(formula, source.columns)
+    if network is not None and predictors:
+        raise SettingsError(
+            f"With network=, further predictors are constant; got covariates for "
+            f"{', '.join(map(repr, predictors))}. Leave predictors= or network= out."
+        )
     further = read_further(predictors, reading.outcome, source.columns)
     trials = reading.trials if trials is None else _only_once(reading, trials)
     options = {"offset": offset, "exposure": exposure, "weights": weights}
@@ -121,7 +128,7 @@ def survey(
     )
     return Survey(
         formula,
-        Model(law, encoded.linear),
+        Model(law, encoded.linear if network is None else network),
         made.cells,
         encoded,
         left_out,

@@ -7,20 +7,17 @@ from typing import Literal
 from tvdbayes._errors import Interrupted, SettingsError
 from tvdbayes.bootstrap import posterior_bootstrap
 from tvdbayes.cells import Cells
-from tvdbayes.divergences import (
-    AbstractDivergence,
-)
+from tvdbayes.divergences import AbstractDivergence
 from tvdbayes.families import AbstractFamily
 from tvdbayes.frontends._checks import check_table
 from tvdbayes.frontends._fit import Fit
 from tvdbayes.frontends._progress import progress_bar
-from tvdbayes.frontends._settings import DIVERGENCES, PARTITIONS, named
+from tvdbayes.frontends._settings import DIVERGENCES, PARTITIONS, named, network_of
 from tvdbayes.frontends._survey import survey
 from tvdbayes.frontends._tables import Data, Missing
-from tvdbayes.partitions import (
-    AbstractPartition,
-)
+from tvdbayes.partitions import AbstractPartition
 from tvdbayes.posterior import Posterior
+from tvdbayes.predictors import MLP, Linear
 from tvdbayes.weights import BaseMeasure, Prior
 
 __all__ = ["fit"]
@@ -46,7 +43,8 @@ def fit(
     ridge: float | Literal["auto"] = "auto",
     bins: Sequence[float] | Literal["auto", "none"] = "auto",
     predictors: dict[str, str] | None = None,
-    refine: Literal["reweight"] | None = None,
+    network: MLP | tuple[int, ...] | None = None,
+    refine: Literal["auto", "reweight"] | None = "auto",
     missing: Missing = "error",
     collinear: Literal["error", "drop"] = "error",
     n_jobs: int = 1,
@@ -91,14 +89,21 @@ def fit(
     predictors : dict, optional
         Covariates of further predictors by name, as in ``{"inflation": "~ child"}``; dispersion,
         inflation and the like are constant otherwise.
-    refine : "reweight", optional
-        End every draw with one-step reweighting: rows that the closest model cannot explain lose
-        their weight, and maximum likelihood fits the rest. Tighter intervals, as efficient as
-        maximum likelihood on clean data; see benchmarks/results/refine.md for where it loses.
+    network : MLP or tuple of int, optional
+        A network in place of a linear predictor: hidden layers of so many nodes, as in
+        ``network=(50,)``, or an `MLP` with settings of its own. It is trained by JAX
+        (``pip install 'tvdbayes[jax]'``), and has predictions and effects but no coefficients.
+        Every draw is a network of its own: begin with ``n_draws=50``.
+    refine : "auto", "reweight" or None
+        "reweight" ends every draw with one-step reweighting: rows that the closest model cannot
+        explain lose their weight, and maximum likelihood fits the rest. Tighter intervals, as
+        efficient as maximum likelihood on clean data; see benchmarks/results/refine.md for where
+        it loses. "auto" does so for networks whose divergence compares groups, and not otherwise.
     missing : str
         What to do with rows that have a gap in a column in use: "error", or "drop" with a warning.
     collinear : str
         What to do with columns that others already determine: "error", or "drop" with a warning.
+        A network has no coefficients that these would leave open, so it takes them as they are.
     n_jobs : int
         Processes to use.
     device : str, optional
@@ -137,10 +142,13 @@ def fit(
         trials=trials,
         weights=weights,
         predictors=predictors,
+        network=None if network is None else network_of(network),
         missing=missing,
         collinear=collinear,
     )
-    check_table(found.cells, found.model.family, found.encoded.linear, ridge)
+    # Only coefficients must be told apart.
+    linear = found.encoded.linear if network is None else Linear()
+    check_table(found.cells, found.model.family, linear, ridge)
     try:
         with progress_bar(progress, f"{n_draws} draws") as report:
             posterior = posterior_bootstrap(

@@ -13,8 +13,9 @@ from tvdbayes.objective._group import GroupProblem
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._penalty import TIE_BREAK, Penalty
 from tvdbayes.objective._row import RowProblem
+from tvdbayes.objective._units import Listed
 
-__all__ = ["TIE_BREAK", "GroupProblem", "Layout", "Objective", "RowProblem"]
+__all__ = ["TIE_BREAK", "GroupProblem", "Layout", "Listed", "Objective", "RowProblem"]
 
 _FAR = 4.0
 _FREE = 1e-6
@@ -95,7 +96,7 @@ class Objective:
             some, at = problem.take(index), theta[:, index]
             hess = some.at(at).expand(np.full(index.size, _SMOOTH), None).hess
             flattest = np.linalg.eigh(hess.transpose(2, 0, 1)).eigenvectors[:, :, 0].T
-            along = to_host(xp.abs(self.layout.bound.direction(flattest)).max(0))
+            along = to_host(xp.abs(self.layout.linear.direction(flattest)).max(0))
             reach = along.max(0)
             step = _FAR / np.maximum(reach, 1e-300) * flattest
             cells = self.layout.cells

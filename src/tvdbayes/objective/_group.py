@@ -155,8 +155,8 @@ class GroupProblem:
             return np.zeros(0), np.zeros(0, np.intp)
         cell, draw, piece_of, rising = (np.concatenate(parts) for parts in zip(*found, strict=True))
         a, b = candidates[piece_of], candidates[piece_of + 1]
-        z = pairs.x_of_pair.spread(pairs.bound.designs[0])[cell, 0]
-        offset = pairs.x_of_pair.spread(pairs.bound.offset)[cell]
+        z = pairs.x_of_pair.spread(pairs.bound.linear.designs[0])[cell, 0]
+        offset = pairs.x_of_pair.spread(pairs.bound.linear.offset)[cell]
         y, trials, target = pairs.y[cell, 0], pairs.trials[cell, 0], target[cell, draw]
         at = (a + b) / 2
         for _ in range(40):

@@ -11,9 +11,9 @@ from tvdbayes.cells import Cells
 from tvdbayes.families import AbstractFamily
 from tvdbayes.model import Model
 from tvdbayes.objective._pairs import Pairs
-from tvdbayes.objective._units import AbstractUnits, make_units
+from tvdbayes.objective._units import AbstractUnits, Listed, make_units
 from tvdbayes.partitions import AbstractPartition, Bins, Grouping
-from tvdbayes.predictors import BoundLinear
+from tvdbayes.predictors import AbstractBound, BoundLinear
 from tvdbayes.solvers import Accuracy
 
 __all__ = ["Layout"]
@@ -61,10 +61,15 @@ class Layout:
         return n if self.device is None else 4 ** ((max(n - 1, 0).bit_length() + 1) // 2)
 
     @cached_property
-    def bound(self) -> BoundLinear:
+    def bound(self) -> AbstractBound:
         """The predictor at the x rows of the table."""
         bound = self.model.bind(self.cells, self.scale_on)
         return bound if self.device is None else bound.put(self.device)
+
+    @property
+    def linear(self) -> BoundLinear:
+        """The predictor where it is linear; what has no derivatives of its own is refused."""
+        return self.bound.linear
 
     @property
     def family(self) -> AbstractFamily:
@@ -87,6 +92,21 @@ class Layout:
             self.family, self.bound, self.cells, self.grouping, fold=self.fold, bins=self.bins
         )
         return units if self.device is None else units.put(self.device)
+
+    def listed(self) -> list[Listed]:
+        """The units of each partition of the ensemble, by themselves."""
+        whole = self.grouping
+        return [
+            make_units(
+                self.family,
+                self.bound,
+                self.cells,
+                replace(whole, groups=groups[None]),
+                fold=self.fold,
+                bins=self.bins,
+            ).listed()
+            for groups in whole.groups
+        ]
 
     @cached_property
     def grouping(self) -> Grouping:

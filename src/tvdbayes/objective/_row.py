@@ -59,8 +59,8 @@ class RowProblem:
                 layout.bound.eta(theta), divergence.power, layout.x_trials
             )
             merit += to_host((x_mass * total).sum(0))
-            grad += layout.bound.pullback(list(x_mass * first))
-            hess += layout.bound.pull_curvature([list(row) for row in x_mass * second])
+            grad += layout.linear.pullback(list(x_mass * first))
+            hess += layout.linear.pull_curvature([list(row) for row in x_mass * second])
         grad += self.penalty.grad(theta)
         self.penalty.add_curvature(hess)
         return RowPoint(RowExpansion(merit, grad, hess))

@@ -19,10 +19,10 @@ from tvdbayes.cells import Cells
 from tvdbayes.families import AbstractFamily
 from tvdbayes.objective._pairs import Pairs
 from tvdbayes.partitions import Bins, Grouping
-from tvdbayes.predictors import BoundLinear
+from tvdbayes.predictors import AbstractBound
 from tvdbayes.solvers import Accuracy
 
-__all__ = ["AbstractUnits", "make_units"]
+__all__ = ["AbstractUnits", "Listed", "make_units"]
 
 
 _STEADY = 80
@@ -33,10 +33,36 @@ _FLOOR = 0.02
 """Share of the mean curvature of a kink that every kink has, so that far-off ones count too."""
 
 
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """The units of one partition as plain lists, to be cut into pieces.
+
+    Parameters
+    ----------
+    x, y, trials, weight : (Q,)
+        The x row of each pair, its outcome and trials, and how often its mass counts.
+    atom, unit : (Q,)
+        The atom whose mass a pair has, and the unit that it belongs to.
+    unit_of_cell : (m,)
+        The unit of each cell, -1 where it is not counted.
+    group_of_unit : (U,)
+    """
+
+    x: IntArray
+    y: Array
+    trials: Array
+    weight: Array
+    atom: IntArray
+    unit: IntArray
+    unit_of_cell: IntArray
+    group_of_unit: IntArray
+
+
 class AbstractUnits(ABC):
     """The map between cells, pairs (an atom and an outcome) and units (a group and an outcome)."""
 
     pairs: Pairs
+    atom_of_cell: Segments
     n_partitions: int
     group_of_unit: Segments
     exact: ClassVar[bool]
@@ -57,6 +83,10 @@ class AbstractUnits(ABC):
     @abstractmethod
     def put(self, device: Device) -> "AbstractUnits":
         """The same on a device."""
+
+    @abstractmethod
+    def listed(self) -> Listed:
+        """The same as lists, of one partition."""
 
     @abstractmethod
     def data_mass(self, p: Array) -> Array:
@@ -134,6 +164,20 @@ class SingleUnits(AbstractUnits):
     def n_elements(self) -> int:
         return len(self.pairs.y)
 
+    def listed(self) -> Listed:
+        pairs, cells = self.pairs, np.arange(len(self.pairs.y))
+        atom = self.atom_of_cell.index
+        return Listed(
+            pairs.x_of_pair.index,
+            pairs.y[:, 0],
+            pairs.trials[:, 0],
+            np.ones(cells.size),
+            atom,
+            cells,
+            cells,
+            atom,
+        )
+
     def data_mass(self, p: Array) -> Array:
         return p
 
@@ -168,7 +212,7 @@ class SingleUnits(AbstractUnits):
         return *self.pairs.pull_back(slope * first, curvature), first
 
     def change(self, jacobian: Array, step: Array) -> Array:
-        along = self.pairs.spread(self.pairs.bound.direction(step))
+        along = self.pairs.spread(self.pairs.bound.linear.direction(step))
         change: Array = xp.einsum("kqb,kqb->qb", jacobian, along)
         return change
 
@@ -204,6 +248,19 @@ class PooledUnits(AbstractUnits):
         pairs, weight = self.pairs.put(device), device.put(self.node_weight)
         return replace(self, pairs=pairs, node_weight=weight)
 
+    def listed(self) -> Listed:
+        unit_of_slot = self.to_units.only_column()
+        return Listed(
+            self.pairs.x_of_pair.index,
+            self.pairs.y[:, 0],
+            self.pairs.trials[:, 0],
+            self.node_weight[:, 0],
+            self.atom_of_pair,
+            unit_of_slot[self.slot_of_pair.index],
+            np.append(unit_of_slot, -1)[self.from_cells.T.only_column()],
+            self.group_of_unit.index,
+        )
+
     def data_mass(self, p: Array) -> Array:
         summed: Array = self.to_units.T @ (self.from_cells @ p)
         return summed / self.n_partitions
@@ -227,7 +284,7 @@ class PooledUnits(AbstractUnits):
         # The Jacobian as a share of the mass hardly changes with theta, nor with the weights of
         # the draws: taking it once saves d sums over all pairs in every step. With dispersion or
         # inflation beside the mean it does change.
-        if len(self.pairs.bound.designs) > 1 or self.curved:
+        if self.pairs.bound.n_predictors > 1 or self.curved:
             return None
         pmf, first = self.pairs.slopes(theta)
         total = xp.maximum(self.total(mass * pmf), tiny(mass))
@@ -266,7 +323,7 @@ class PooledUnits(AbstractUnits):
 
 def make_units(
     family: AbstractFamily,
-    bound: BoundLinear,
+    bound: AbstractBound,
     cells: Cells,
     grouping: Grouping,
     *,

@@ -6,12 +6,15 @@ from typing import Literal
 
 import numpy as np
 
+from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.cells import Cells
 from tvdbayes.divergences import KLD, AbstractDivergence
 from tvdbayes.model import Model
 from tvdbayes.partitions import AbstractPartition, Bins, Distinct, GroupReport
+from tvdbayes.posterior._html import html_table
 from tvdbayes.posterior.summary import IntervalKind, Summary, summarise
+from tvdbayes.solvers import Status
 from tvdbayes.weights import Prior
 
 __all__ = ["Posterior"]
@@ -79,8 +82,12 @@ class Posterior:
 
     @property
     def estimate(self) -> Array:
-        """Point estimate (d,): the posterior mean where x repeats, else the minimiser."""
-        if self.n_draws and not self.partition.pools_rows and self.refine is None:
+        """Point estimate (d,): the posterior mean where x repeats, else the minimiser.
+
+        The mean of the weights of networks is no network of any use: theirs is the minimiser.
+        """
+        averages = self.model.predictor.averages and not self.partition.pools_rows
+        if self.n_draws and averages and self.refine is None:
             mean: Array = self.draws.mean(0)
             return mean
         return self.minimiser
@@ -121,19 +128,58 @@ class Posterior:
         rope : (float, float), optional
             Region of practical equivalence; the share of draws in it becomes a column.
         """
+        self.require_coefficients("to summarise", "predictions and effects")
         return summarise(
             self.param_names, self.draws, self.kld_draws, interval, kind=kind, rope=rope
         )
 
+    def require_coefficients(self, wanted: str, instead: str) -> None:
+        """Raise where parameters mean nothing one by one: what is wanted of them, what else to ask.
+
+        The words complete "A network has no coefficients ...; ask for ... instead."
+        """
+        if not self.model.predictor.averages:
+            raise SettingsError(
+                f"A network has no coefficients {wanted}; ask for {instead} instead."
+            )
+
     def _repr_html_(self) -> str:
-        coefficients = self.summary()._repr_html_() if self.n_draws > 1 else ""
-        return f"<p>{escape(repr(self))}</p>{coefficients}"
+        below = self.model.predictor.fitted_by(
+            solving=lambda: self.summary()._repr_html_() if self.n_draws > 1 else "",
+            training=lambda _: self._training() if self.n_draws else "",
+        )
+        return f"<p>{escape(repr(self))}</p>{below}"
+
+    def _training(self) -> str:
+        """A table of how close networks came, and how their training ended."""
+        sides = (self, self.twin)
+        lines = [["distance", *(side._closeness for side in sides)]]
+        for status in Status:
+            numbers = [int((side.status == status).sum()) for side in sides]
+            if any(numbers):
+                lines.append([status.name.lower().replace("_", " "), *map(str, numbers)])
+        return html_table("Training", ["", "robust", "ordinary"], lines)
+
+    @property
+    def _closeness(self) -> str:
+        name = self.divergence.name
+        if self.n_draws:
+            return f"mean {name} {self.distance.mean():.3g}"
+        return f"{name} {self.minimiser_distance:.3g}"
 
     def __repr__(self) -> str:
-        family = type(self.model.family).__name__
-        certified = np.mean(self.status == 0) if self.n_draws else 1.0
+        def ended(status: Status) -> str:
+            return f"{np.mean(self.status == status) if self.n_draws else 1.0:.1%}"
+
+        kind, end = self.model.predictor.fitted_by(
+            solving=lambda: ("", f"{ended(Status.CONVERGED)} certified minima"),
+            training=lambda network: (
+                f" network {network.hidden}",
+                f"{self._closeness}, {ended(Status.TRAINED)} trained networks",
+            ),
+        )
         return (
-            f"<{family} fit by {self.divergence.name}: {self.n_draws} draws of "
-            f"{len(self.param_names)} parameters, {self.cells.n_obs:g} rows in "
-            f"{self.cells.n_cells} cells, {certified:.1%} certified minima>"
+            f"<{type(self.model.family).__name__}{kind} fit by {self.divergence.name}: "
+            f"{self.n_draws} draws of {len(self.param_names)} parameters, {self.cells.n_obs:g} "
+            f"rows in {self.cells.n_cells} cells, {end}>"
         )

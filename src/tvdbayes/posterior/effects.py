@@ -13,7 +13,7 @@ from tvdbayes._typing import Array
 from tvdbayes.execution import single_threaded
 from tvdbayes.families import AbstractFamily
 from tvdbayes.posterior._record import Posterior
-from tvdbayes.posterior.prediction import NewRows, possible_rows, stretches
+from tvdbayes.posterior.prediction import NewRows, parts_of, possible_rows, stretches
 from tvdbayes.posterior.summary import Summary, summarise
 
 __all__ = ["Effect", "Outcomes", "average_outcome", "average_slope", "effect_of"]
@@ -89,25 +89,18 @@ def average_slope(
     ``change`` (n, p + 1) is the derivative of each row's columns, and of its offset, in whatever
     is changed.
     """
-    model, table = posterior.model, rows.table
-    family, p = model.family, len(posterior.cells.names)
-    theta = _every_theta(posterior)
+    family, table = posterior.model.family, rows.table
     # A derivative is linear in the change: rows of equal x share one, weighted.
     share = counts / counts.sum()
-    joint = np.stack([np.bincount(rows.number, share * c, table.n_x) for c in change.T], axis=-1)
-    blocks = model.predictor.blocks(p, family.n_main, len(family.predictors) - family.n_main)
-    ends = np.cumsum([0, *map(len, blocks)])
+    joint: Array = np.stack(
+        [np.bincount(rows.number, share * c, table.n_x) for c in change.T], axis=-1
+    )
     total = np.zeros(())
     with single_threaded():
-        for part, eta in stretches(posterior, table, theta):
-            moved = np.zeros_like(eta)
-            for k, block in enumerate(blocks):
-                own = [j for j, column in enumerate(block) if column >= 0]
-                columns = joint[part][:, [block[j] for j in own]]
-                moved[k] = columns @ theta[:, ends[k] + np.array(own, int)].T
-            moved[0] += joint[part, p:]
-            slope = _slope(family, outcomes, eta, moved, table.trials[part, None])
-            total = total + slope.sum(1)
+        for part, bound, theta in parts_of(posterior, table, _every_theta(posterior)):
+            moved = bound.slope(theta, joint[part])
+            trials = table.trials[part, None]
+            total = total + _slope(family, outcomes, bound.eta(theta), moved, trials).sum(1)
     return total.T
 
 

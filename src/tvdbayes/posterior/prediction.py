@@ -5,7 +5,7 @@ draws is never larger than `_ELEMENTS`, however many rows are asked for.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from tvdbayes.cells import Cells, compress
 from tvdbayes.execution import single_threaded
 from tvdbayes.families import AbstractFamily
 from tvdbayes.posterior._record import Posterior
-from tvdbayes.predictors import BoundLinear
+from tvdbayes.predictors import AbstractBound
 from tvdbayes.weights import Stream
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "outcome_interval",
     "outcome_mean",
     "outcome_quantiles",
+    "parts_of",
     "pmf",
     "possible_rows",
     "sample_outcomes",
@@ -232,13 +233,21 @@ def stretches(
 
     With ``number``, of the x rows with these numbers, in this order.
     """
+    for part, bound, theta in parts_of(posterior, table, draws, number):
+        yield part, bound.eta(theta)
+
+
+def parts_of(
+    posterior: Posterior, table: Cells, draws: Array, number: IntArray | None = None
+) -> Iterator[tuple[slice, AbstractBound, Array]]:
+    """The predictor at a stretch of x rows after the other, and standardised parameters (d, B)."""
     bound = posterior.model.bind(table, posterior.cells)
     theta = bound.from_user(draws.T)
-    k = len(bound.designs)
+    k = bound.n_predictors
     size = max(1, _ELEMENTS // (k * (k + 1) * len(draws)))
     for start in range(0, table.n_x if number is None else len(number), size):
         part = slice(start, start + size)
-        yield part, _cut(bound, part if number is None else number[part]).eta(theta)
+        yield part, bound.cut(part if number is None else number[part]), theta
 
 
 def possible_rows(family: AbstractFamily, y: float, trials: Array) -> BoolArray:
@@ -259,11 +268,6 @@ def _by_stretches(posterior: Posterior, rows: NewRows, formula: Formula) -> Arra
 def _draws(posterior: Posterior) -> Array:
     """The draws; without any, the point estimate stands for them all."""
     return posterior.draws if posterior.n_draws else posterior.estimate[None]
-
-
-def _cut(bound: BoundLinear, part: slice | IntArray) -> BoundLinear:
-    designs = tuple(z[part] for z in bound.designs)
-    return replace(bound, designs=designs, offset=bound.offset[part])
 
 
 def tails(posterior: Posterior, interval: float) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tvdbayes._errors import MemoryBudgetError, SettingsError
 from tvdbayes._typing import Array, BoolArray, IntArray
-from tvdbayes.bootstrap import Plan, draws_of, plan_of
+from tvdbayes.bootstrap import AbstractPlan, draws_of, plan_of
 from tvdbayes.cells import Cells
 from tvdbayes.execution import single_threaded
 from tvdbayes.posterior import Posterior
@@ -136,7 +136,7 @@ def fold_counts(counts: IntArray, n_folds: int, seed: int) -> IntArray:
 
 
 def without(
-    plan: Plan, posterior: Posterior, removed: IntArray, n_draws: int
+    plan: AbstractPlan, posterior: Posterior, removed: IntArray, n_draws: int
 ) -> tuple[Array, Array]:
     """Draws (B, d), robust and ordinary, without so many rows (m,) of each cell."""
     cells = posterior.cells

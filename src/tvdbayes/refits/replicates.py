@@ -81,7 +81,7 @@ def replicate(
     found = []
     with single_threaded():
         # The model that made the data is known, and as good a start as any.
-        plan = replace(plan_of(posterior), n_starts=1)
+        plan = plan_of(posterior).from_one_start()
         plan = replace(plan, robust=replace(plan.robust, layout=_filled(plan.robust.layout)))
         size = min(size, plan.size)
         layout = _filled(layout_of(posterior))

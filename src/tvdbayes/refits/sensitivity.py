@@ -13,7 +13,7 @@ import numpy as np
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.bootstrap import Plan, plan_of, solve_tables
+from tvdbayes.bootstrap import AbstractPlan, plan_of, solve_tables
 from tvdbayes.execution import single_threaded
 from tvdbayes.posterior import Posterior
 from tvdbayes.posterior.rows import cell_scores
@@ -131,7 +131,7 @@ def sensitivity(
     return tuple(found)
 
 
-def _profile(plan: Plan, posterior: Posterior, index: int, noise: float) -> Sensitivity:
+def _profile(plan: AbstractPlan, posterior: Posterior, index: int, noise: float) -> Sensitivity:
     layout = plan.robust.layout
     p, d = layout.cells.p[:, None], layout.bound.n_params
     estimate = float(posterior.estimate[index])
@@ -157,7 +157,7 @@ def _profile(plan: Plan, posterior: Posterior, index: int, noise: float) -> Sens
     return Sensitivity(posterior.param_names[index], estimate, values, share, needed)
 
 
-def _reference(plan: Plan) -> Array:
+def _reference(plan: AbstractPlan) -> Array:
     reference = plan.robust.reference
     return np.zeros(plan.robust.layout.bound.n_params) if reference is None else reference
 

@@ -25,6 +25,7 @@ class Status(IntEnum):
     STALLED = 1, "No step lowered the objective further, though the accuracy was not certified."
     OUT_OF_STEPS = 2, "The limit on steps was reached before the requested accuracy."
     SEPARATED = 3, "The minimum lies at infinity; the coefficients are where the search ended."
+    TRAINED = 4, "The network was trained to the end of its schedule; no minimum is certified."
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +74,14 @@ class Solution:
             self.decrement[index],
             self.residual[index],
         )
+
+    def replaced_by(self, other: "Solution", draws: IntArray) -> "Solution":
+        """Replace these draws by `other`, one column for each."""
+        parts = {}
+        for field in fields(Solution):
+            parts[field.name] = np.array(getattr(self, field.name))
+            parts[field.name][..., draws] = getattr(other, field.name)
+        return Solution(**parts)
 
     def improved_by(self, other: "Solution", draws: IntArray) -> "Solution":
         """Replace these draws where `other`, one column for each, has a lower value."""

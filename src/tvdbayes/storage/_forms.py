@@ -29,7 +29,7 @@ from tvdbayes.partitions import (
     Singletons,
 )
 from tvdbayes.posterior import Posterior
-from tvdbayes.predictors import Linear
+from tvdbayes.predictors import MLP, Linear
 from tvdbayes.weights import Prior
 
 __all__ = ["FORMS", "Form", "form_of"]
@@ -188,15 +188,16 @@ def _check_linear(linear: Linear) -> None:
 
 def _check_posterior(posterior: Posterior) -> None:
     cells, model = posterior.cells, posterior.model
-    if posterior.param_names != model.param_names(cells):
-        raise StorageError("its parameters are not those of its model")
     # One row is enough to see that the predictor finds its columns.
     first = Cells(
         *(cells.x[:1], cells.offset[:1], cells.trials[:1], cells.x_index[:1] * 0),
         *(cells.y[:1], cells.counts[:1], cells.names),
     )
+    # The number comes first: a stranger's network may have more names than memory could hold.
     if model.bind(first, first).n_params != len(posterior.minimiser):
         raise StorageError("its parameters and those of its model differ in number")
+    if posterior.param_names != model.param_names(cells):
+        raise StorageError("its parameters are not those of its model")
 
 
 def _plain(*classes: type) -> Iterable[Form]:
@@ -207,7 +208,7 @@ _ALL = (
     *_plain(*(type(one) for one in (*ALL_FAMILIES, *ALL_LINKS, *ALL_DIVERGENCES))),
     Form(CustomFamily, _describe, _ask_for),
     Form(Prior, _take_prior, _make_prior),
-    *_plain(Distinct, Singletons, Auto, KMeansGroups, Cluster, GroupReport, Model),
+    *_plain(Distinct, Singletons, Auto, KMeansGroups, Cluster, GroupReport, Model, MLP),
     form_of(Linear, _check_linear),
     form_of(LearnedGroups, _check_groups, maps="qq", centres="*q", common="*p"),
     form_of(Bins, lows="b", highs="b"),

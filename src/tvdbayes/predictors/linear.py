@@ -1,15 +1,10 @@
-"""From covariates to linear predictors: eta(x; theta).
+"""The linear predictor, with the derivatives that Newton's method needs."""
 
-A predictor is bound to a table once; the bound form works in *standardised* coordinates (unit
-scale, centred where there is an intercept), so that solvers, starts and penalties do not depend
-on the units of x.
-"""
-
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import pairwise
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from scipy.linalg import qr
@@ -18,33 +13,18 @@ from tvdbayes._array import Device, on_device, to_host, xp
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.cells import Cells
+from tvdbayes.predictors._base import AbstractBound, AbstractPredictor
 
-__all__ = ["AbstractPredictor", "BoundLinear", "Linear", "dependent_columns"]
+if TYPE_CHECKING:
+    from tvdbayes.predictors.network import MLP
+
+__all__ = ["BoundLinear", "Linear", "dependent_columns"]
+
+Result = TypeVar("Result")
 
 # Products of columns are kept for tables up to this size and recomputed by chunks above it.
 _KEEP = 1 << 24
 _CHUNK = 8192
-
-
-class AbstractPredictor(ABC):
-    """A map from covariate rows and parameters to the k linear predictors of a family."""
-
-    @abstractmethod
-    def bind(self, cells: Cells, scale_on: Cells, n_main: int, n_more: int) -> "BoundLinear":
-        """Evaluate at the x rows of `cells`, in coordinates standardised on `scale_on`.
-
-        The family has `n_main` predictors of its own covariates and `n_more` further ones.
-        """
-
-    @abstractmethod
-    def blocks(self, n_columns: int, n_main: int, n_more: int) -> tuple[tuple[int, ...], ...]:
-        """The columns that each predictor uses, of a table with this many; -1 is an intercept."""
-
-    @abstractmethod
-    def param_names(
-        self, names: tuple[str, ...], predictors: tuple[str, ...], n_main: int
-    ) -> tuple[str, ...]:
-        """Names of theta; those of further predictors are prefixed, as in ``inflation:x``."""
 
 
 @dataclass(frozen=True)
@@ -83,21 +63,32 @@ class Linear(AbstractPredictor):
             for j in block
         )
 
+    def complexity(self, n_columns: int, n_params: int) -> int:
+        return n_params
+
+    def fitted_by(
+        self, *, solving: Callable[[], Result], training: "Callable[[MLP], Result]"
+    ) -> Result:
+        return solving()
+
     def bind(self, cells: Cells, scale_on: Cells, n_main: int, n_more: int) -> "BoundLinear":
         weights = scale_on.x_counts / scale_on.n_obs
         designs, transforms, constants = [], [], []
-        for block in self.blocks(cells.x.shape[1], n_main, n_more):
+        blocks = self.blocks(cells.x.shape[1], n_main, n_more)
+        for block in blocks:
             constant, centre, scale = _scaling(_columns(scale_on.x, block), weights)
             design = _columns(cells.x, block) - centre
             design /= scale
             designs.append(design)
             transforms.append(_to_user(constant, centre, scale))
             constants.append(constant)
-        return BoundLinear(tuple(designs), cells.offset, tuple(transforms), tuple(constants))
+        return BoundLinear(
+            tuple(designs), cells.offset, tuple(transforms), tuple(constants), blocks
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class BoundLinear:
+class BoundLinear(AbstractBound):
     """A linear predictor at fixed x rows, in standardised coordinates.
 
     Parameters
@@ -110,12 +101,15 @@ class BoundLinear:
         Take standardised parameters to the user's.
     constants : tuple of (d_k,)
         Which columns are intercepts; these are never penalised.
+    blocks : tuple of tuples of int
+        The columns of x that each predictor uses; -1 is an intercept.
     """
 
     designs: tuple[Array, ...]
     offset: Array
     transforms: tuple[Array, ...]
     constants: tuple[BoolArray, ...]
+    blocks: tuple[tuple[int, ...], ...]
 
     @cached_property
     def slices(self) -> tuple[slice, ...]:
@@ -124,21 +118,34 @@ class BoundLinear:
         return tuple(slice(a, b) for a, b in pairwise(ends))
 
     @property
+    def linear(self) -> "BoundLinear":
+        return self
+
+    @property
+    def n_predictors(self) -> int:
+        return len(self.designs)
+
+    @property
     def n_params(self) -> int:
-        """Number of parameters, d."""
         return sum(z.shape[1] for z in self.designs)
 
     @property
     def penalised(self) -> BoolArray:
-        """Which parameters are not intercepts, (d,)."""
         return ~np.concatenate(self.constants)
 
     def eta(self, theta: Array) -> Array:
-        """Predictors (k, n_x, B) at parameters (d, B)."""
         parts = self._parts(theta)
         if self.offset.any():
             parts[0] += self.offset[:, None]
         return xp.stack(parts)
+
+    def slope(self, theta: Array, change: Array) -> Array:
+        coefficients = self.to_user(theta)
+        columns = [_columns(change, block, intercept=0.0) for block in self.blocks]
+        parts = zip(columns, self.slices, strict=True)
+        found = xp.stack([column @ coefficients[s] for column, s in parts])
+        found[0] += change[:, -1:]
+        return found
 
     def direction(self, step: Array) -> Array:
         """Change of the predictors (k, n_x, B) along a step (d, B)."""
@@ -170,13 +177,15 @@ class BoundLinear:
         """The same with its columns on a device; what comes back from there are small arrays."""
         return replace(self, designs=tuple(device.put(z) for z in self.designs))
 
+    def cut(self, rows: slice | IntArray) -> "BoundLinear":
+        designs = tuple(z[rows] for z in self.designs)
+        return replace(self, designs=designs, offset=self.offset[rows])
+
     def to_user(self, theta: Array) -> Array:
-        """Standardised (d, B) to the user's coordinates."""
         parts = zip(self.transforms, self.slices, strict=True)
         return np.concatenate([t @ theta[s] for t, s in parts])
 
     def from_user(self, theta: Array) -> Array:
-        """The user's coordinates (d, B) to standardised."""
         parts = zip(self.transforms, self.slices, strict=True)
         return np.concatenate([np.linalg.solve(t, theta[s]) for t, s in parts])
 
@@ -217,11 +226,11 @@ def _block(n_left: int, n_right: int, symmetric: bool) -> tuple[IntArray, IntArr
     return rows.ravel(), columns.ravel()
 
 
-def _columns(x: Array, block: tuple[int, ...]) -> Array:
-    """Some columns, where -1 is a column of ones; all of them are x itself, which may be large."""
+def _columns(x: Array, block: tuple[int, ...], intercept: float = 1.0) -> Array:
+    """Some columns, where -1 is a constant one; all of them are x itself, which may be large."""
     if block == tuple(range(x.shape[1])):
         return x
-    return np.column_stack([x[:, j] if j >= 0 else np.ones(len(x)) for j in block])
+    return np.column_stack([x[:, j] if j >= 0 else np.full(len(x), intercept) for j in block])
 
 
 def _scaling(x: Array, weights: Array) -> tuple[BoolArray, Array, Array]:

@@ -1,0 +1,61 @@
+"""Labels that are wrong: at random, in one class, or where they are the easiest to tell."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tvdbayes._typing import Array, IntArray
+from tvdbayes.experiments._logistic import logistic
+
+__all__ = ["SCENARIOS", "Scenario"]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Which training labels are wrong.
+
+    Parameters
+    ----------
+    kind : str
+        What it is called.
+    share : float
+        Wrong labels as a share of all rows; 0 leaves everything as it is.
+    structured : bool
+        Whether only rows with label 1 get a wrong one, at most half of them; else any row may.
+    surest : bool
+        Whether those rows go first of which logistic regression on the right labels is surest that
+        they have label 1; else rows are taken at random.
+    """
+
+    kind: str
+    share: float
+    structured: bool = False
+    surest: bool = False
+
+    @property
+    def name(self) -> str:
+        """As in "surest 10 %"."""
+        return f"{self.kind} {100 * self.share:g} %" if self.share else self.kind
+
+    def labels(self, x: Array, y: IntArray, seed: int) -> IntArray:
+        """Labels y (n,) of rows x (n, p), some of them wrong."""
+        rng = np.random.default_rng([seed, *self.name.encode()])
+        rows, n_wrong = np.arange(len(y)), round(self.share * len(y))
+        if self.structured:
+            rows = rows[y == 1]
+            n_wrong = min(n_wrong, rows.size // 2)
+        order = np.argsort(-logistic(x, y, x[rows])) if self.surest else rng.permutation(rows.size)
+        wrong = rows[order[:n_wrong]]
+        found = y.copy()
+        found[wrong] = 1 - y[wrong]
+        return found
+
+
+SCENARIOS = (
+    Scenario("clean", 0.0),
+    Scenario("random", 0.1),
+    Scenario("random", 0.2),
+    Scenario("surest", 0.1, structured=True, surest=True),
+    Scenario("surest", 0.2, structured=True, surest=True),
+    Scenario("class", 0.15, structured=True),
+)

@@ -1,0 +1,104 @@
+"""The methods that are compared on networks, each as posterior draws."""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from tvdbayes._array import xp
+from tvdbayes._errors import TVDBayesWarning
+from tvdbayes._typing import Array, IntArray
+from tvdbayes.bootstrap import plan_of, posterior_bootstrap, solve_tables
+from tvdbayes.cells import Cells
+from tvdbayes.divergences import KLD, AbstractRowDivergence, DensityPower
+from tvdbayes.families import Bernoulli
+from tvdbayes.model import Model
+from tvdbayes.partitions import Singletons
+from tvdbayes.posterior import Posterior
+from tvdbayes.posterior.prediction import NewRows, mean_draws
+from tvdbayes.predictors import MLP
+
+__all__ = ["GeneralisedCrossEntropy", "fewer", "predictions"]
+
+_NETWORK = Model(Bernoulli(), MLP())
+_RANDOM_START = Model(Bernoulli(), MLP(direct=False))
+_NAIVE = Model(Bernoulli(), MLP(direct=False, hold_out=0.0, weight_decay=0.0))
+_LINE = Model(Bernoulli())
+
+
+@dataclass(frozen=True)
+class GeneralisedCrossEntropy(AbstractRowDivergence):
+    """``(1 - pmf ** q) / q``: KLD for q towards 0, and the mean of 1 - pmf, a TVD by rows, at 1.
+
+    Zhang and Sabuncu (2018), who recommend q = .7.
+    """
+
+    q: float = 0.7
+
+    name: ClassVar[str] = "generalised_cross_entropy"
+
+    def loss(self, log_pmf: Array) -> Array:
+        """Loss of a cell."""
+        return (1 - xp.exp(self.q * log_pmf)) / self.q
+
+    def derivatives(self, log_pmf: Array) -> tuple[Array, Array]:
+        """First and second derivative of `loss`."""
+        first = -xp.exp(self.q * log_pmf)
+        return first, self.q * first
+
+
+def fewer(n_draws: int) -> int:
+    """Draws of the comparators, which are many."""
+    return min(n_draws, max(n_draws // 10, 10))
+
+
+def predictions(
+    x: Array, y: IntArray, at: Array, *, n_draws: int, seed: int, device: str | None
+) -> Iterator[tuple[str, Array]]:
+    """Each method, and its probabilities of label 1 in rows `at` under each of its draws, (B, m).
+
+    TVD and KLD have all draws, the others fewer.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TVDBayesWarning)
+        for method, posterior in _networks(x, y, n_draws, seed, device):
+            yield method, mean_draws(posterior, NewRows.of(posterior, at))
+        line = posterior_bootstrap(
+            _LINE,
+            Cells.from_rows(_with_intercept(x), y),
+            n_draws=fewer(n_draws),
+            seed=seed,
+            refine="reweight",
+        )
+        for method, posterior in (("linear TVD", line), ("linear KLD", line.twin)):
+            yield method, mean_draws(posterior, NewRows.of(posterior, _with_intercept(at)))
+
+
+def _networks(
+    x: Array, y: IntArray, n_draws: int, seed: int, device: str | None
+) -> Iterator[tuple[str, Posterior]]:
+    cells, few = Cells.from_rows(x, y), fewer(n_draws)
+    fit = partial(posterior_bootstrap, cells=cells, seed=seed, device=device, refine=None)
+    tvd = fit(_NETWORK, n_draws=n_draws, refine="reweight")
+    yield "TVD", tvd
+    yield "KLD", tvd.twin
+    yield "TVD unrefined", fit(_NETWORK, n_draws=few)
+    yield "naive TVD", fit(_NAIVE, n_draws=few, partition=Singletons())
+    yield "continuation", fit(_RANDOM_START, n_draws=few, divergence=GeneralisedCrossEntropy())
+    yield "density power", fit(_NETWORK, n_draws=few, divergence=DensityPower())
+    yield "deep ensemble", _ensemble(cells, few, seed, device)
+
+
+def _ensemble(cells: Cells, n_networks: int, seed: int, device: str | None) -> Posterior:
+    """Networks that differ by their random start and their held-out rows, not by weights."""
+    fit = posterior_bootstrap(_RANDOM_START, cells, divergence=KLD(), n_draws=0, seed=seed)
+    plan = plan_of(fit, device)
+    same = np.repeat(cells.p[:, None], n_networks, axis=1)
+    return replace(fit, draws=solve_tables(plan, same).robust.theta.T)
+
+
+def _with_intercept(x: Array) -> Array:
+    return np.column_stack([np.ones(len(x)), x])

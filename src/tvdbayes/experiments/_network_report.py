@@ -1,0 +1,213 @@
+"""The report on networks corrected: scores by kind of wrong labels, and what they say of TVD."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from tvdbayes.experiments._base import Box, Measured, Report, Task, boxes_of
+from tvdbayes.experiments._boxes import COLOURS
+from tvdbayes.experiments._label_noise import Scenario
+from tvdbayes.experiments._published import compare
+from tvdbayes.experiments._scores import calibration_error
+
+__all__ = ["network_report"]
+
+_COLOURS = {
+    "TVD": COLOURS["TVD"],
+    "TVD unrefined": "#00543D",
+    "KLD": COLOURS["KLD"],
+    "naive TVD": COLOURS["naive TVD"],
+    "continuation": COLOURS["Hellinger"],
+    "density power": COLOURS["density power"],
+    "deep ensemble": COLOURS["Bayes"],
+    "linear TVD": "0.25",
+    "linear KLD": "0.6",
+}
+_DIFFERENCE = "TVD - KLD"
+_NEAR = 0.02
+"""Share of KLD's log score that TVD's may exceed it by on clean data."""
+_ERRORS = 2.0
+"""Monte-Carlo errors within which two methods are called level."""
+_ROOM = 1.5
+"""A score beyond so many times the worst of the two main methods is off the picture."""
+
+Settings = Mapping[str, tuple[str, Scenario]]
+Boxes = Mapping[tuple[str, str, str], Box]
+
+
+def network_report(
+    settings: Settings, tasks: Sequence[Task], measured: Sequence[Measured]
+) -> Report:
+    """A line for each setting, method and score, a panel for each data set, and words."""
+    rows = [{k: v for k, v in found.items() if v.size == 1} for found in measured]
+    boxes = boxes_of(tasks, rows)
+    boxes += _differences(boxes) + _calibration(tasks, measured)
+    known = {(box.setting, box.method, box.criterion): box for box in boxes}
+    seen = {task.setting: settings[task.setting] for task in tasks}
+    words = [_clean(known, seen), _wrong(known, seen), _order(known, seen), _CAUTION]
+    return Report(compare(boxes, {}), {"figure": _picture(known, seen)}, "\n".join(words))
+
+
+_CAUTION = (
+    "Errors are over splits. These share rows, so that other data would differ by more than they "
+    "say."
+)
+
+
+def _differences(boxes: Sequence[Box]) -> list[Box]:
+    """Log score of TVD less that of KLD, split by split: negative is better."""
+    log = {(b.setting, b.method): b.values for b in boxes if b.criterion == "log"}
+    return [
+        Box(setting, _DIFFERENCE, "log", values - log[setting, "KLD"])
+        for (setting, method), values in log.items()
+        if method == "TVD"
+    ]
+
+
+def _calibration(tasks: Sequence[Task], measured: Sequence[Measured]) -> list[Box]:
+    """Calibration error over the test rows of all splits together: a single split has too few."""
+    together: dict[tuple[str, str], list[Measured]] = {}
+    for task, found in zip(tasks, measured, strict=True):
+        for key in found:
+            method, _, criterion = key.partition("|")
+            if criterion == "prob":
+                rows = {"prob": found[key], "y": found["data|y"]}
+                together.setdefault((task.setting, method), []).append(rows)
+    boxes = []
+    for (setting, method), parts in together.items():
+        prob, y = (np.concatenate([part[name] for part in parts]) for name in ("prob", "y"))
+        error = calibration_error(np.column_stack([1 - prob, prob]), y.astype(int))
+        boxes.append(Box(setting, method, "calibration", np.array([[error]])))
+    return boxes
+
+
+def _clean(known: Boxes, seen: Settings) -> str:
+    """What TVD costs where no label is wrong."""
+    lines = []
+    for setting, (name, scenario) in seen.items():
+        if scenario.share:
+            continue
+        tvd, kld, gap = _main(known, setting)
+        more = tvd.mean / kld.mean - 1
+        within = "within" if more <= _NEAR else "not within"
+        lines.append(
+            f"- {name}: {within} {_NEAR:.0%}. TVD {tvd.mean:.4f}, KLD {kld.mean:.4f} "
+            f"({more:+.1%}); {_gap(gap)}."
+        )
+    return "\n".join(["Clean labels, log score (lower is better):", *lines])
+
+
+def _wrong(known: Boxes, seen: Settings) -> str:
+    """Where TVD is better or worse than KLD under wrong labels."""
+    lines = []
+    for setting, (_, scenario) in seen.items():
+        if not scenario.share:
+            continue
+        tvd, kld, gap = _main(known, setting)
+        kind = "structured" if scenario.structured else "random"
+        lines.append(
+            f"- {setting} ({kind}): TVD is {_verdict(gap)}. TVD {tvd.mean:.4f}, KLD "
+            f"{kld.mean:.4f}; {_gap(gap)}."
+        )
+    structured = [s for s, (_, scenario) in seen.items() if scenario.structured]
+    for name in dict.fromkeys(name for name, _ in seen.values()):
+        verdicts = [_verdict(_main(known, s)[2]) for s in structured if seen[s][0] == name]
+        if verdicts:
+            counted = ", ".join(f"{v} in {verdicts.count(v)}" for v in dict.fromkeys(verdicts))
+            lines.append(f"- {name}, structured, {len(verdicts)} settings: TVD is {counted}.")
+    return "\n".join(["Wrong labels in training, right ones in the test, log score:", *lines])
+
+
+def _order(known: Boxes, seen: Settings) -> str:
+    """All methods from best to worst, each with as many draws."""
+    lines = []
+    for setting in seen:
+        means = {
+            method: box.mean
+            for (where, method, criterion), box in known.items()
+            if (where, criterion) == (setting, "log, few draws")
+        }
+        listed = ", ".join(f"{m} {means[m]:.3f}" for m in sorted(means, key=means.__getitem__))
+        lines.append(f"- {setting}: {listed}")
+    head = "Methods from best to worst by the log score, all with the draws of those that have few:"
+    return "\n".join([head, *lines])
+
+
+def _main(known: Boxes, setting: str) -> tuple[Box, Box, Box]:
+    """Log scores of TVD and KLD, and their difference."""
+    tvd, kld, gap = (known[setting, method, "log"] for method in ("TVD", "KLD", _DIFFERENCE))
+    return tvd, kld, gap
+
+
+def _gap(gap: Box) -> str:
+    return f"paired difference {gap.mean:+.4f}, error {gap.error(of_mean=True):.4f}"
+
+
+def _verdict(gap: Box) -> str:
+    """Better, worse, or level but for chance."""
+    reach = _ERRORS * gap.error(of_mean=True)
+    if gap.mean < -reach:
+        return "better"
+    return "worse" if gap.mean > reach else "level with KLD"
+
+
+def _picture(known: Boxes, seen: Settings) -> Figure:
+    """A panel for each data set: the log score by wrong labels and method."""
+    names = list(dict.fromkeys(name for name, _ in seen.values()))
+    seen_methods = {method for _, method, _ in known}
+    methods = [method for method in _COLOURS if method in seen_methods]
+    shape = -(-len(names) // 2), min(len(names), 2)
+    figure = Figure(figsize=(5.6 * shape[1], 3.3 * shape[0] + 1.0), layout="constrained")
+    panels = figure.subplots(*shape, squeeze=False).ravel()
+    for ax, name in zip(panels, names, strict=False):
+        mine = {s: scenario.name for s, (whose, scenario) in seen.items() if whose == name}
+        _panel(ax, known, methods, mine)
+        ax.set_title(name, fontsize=10)
+    for ax in panels[len(names) :]:
+        ax.set_visible(False)
+    for ax in panels[:: shape[1]]:
+        ax.set_ylabel("log score")
+    handles = [
+        Line2D([], [], ls="", marker="o", color=_COLOURS[method], label=method)
+        for method in methods
+    ]
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=5 if len(names) > 1 else 3,
+        frameon=False,
+        fontsize=8,
+    )
+    figure.suptitle(
+        "Networks corrected: log score on right labels by wrong labels in training\n"
+        "bars: two Monte-Carlo errors; triangles: beyond the picture",
+        fontsize=10,
+    )
+    return figure
+
+
+def _panel(ax: Axes, known: Boxes, methods: Sequence[str], settings: Mapping[str, str]) -> None:
+    main = [known[s, m, "log"].mean for s in settings for m in ("TVD", "KLD")]
+    top = _ROOM * max(main)
+    lowest = top
+    for number, method in enumerate(methods):
+        aside = 0.8 * ((number + 0.5) / len(methods) - 0.5)
+        for place, setting in enumerate(settings):
+            box = known.get((setting, method, "log"))
+            if box is None:
+                continue
+            colour, at = _COLOURS[method], place + aside
+            if box.mean > top:
+                ax.plot(at, top, "^", color=colour, ms=5, clip_on=False)
+                continue
+            reach = np.nan_to_num(_ERRORS * box.error(of_mean=True))
+            ax.errorbar(at, box.mean, float(reach), fmt="o", color=colour, ms=4, lw=1)
+            lowest = min(lowest, box.mean - reach)
+    ax.set_ylim(max(lowest - 0.05 * (top - lowest), 0.0), top)
+    labels = [name.replace(" ", "\n", 1) for name in settings.values()]
+    ax.set_xticks(range(len(settings)), labels, fontsize=8)
+    ax.set_xlim(-0.6, len(settings) - 0.4)
+    ax.spines[["top", "right"]].set_visible(False)
