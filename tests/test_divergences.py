@@ -29,7 +29,8 @@ row_divergences = pytest.mark.parametrize("divergence", ROW, ids=[d.name for d i
 def test_every_divergence_is_in_the_law_tests():
     known = {type(d) for d in ALL_DIVERGENCES}
     declared = AbstractGroupDivergence.__subclasses__() + AbstractRowDivergence.__subclasses__()
-    assert known == set(declared)
+    # Others compare methods or score held-out rows, and are nobody's choice.
+    assert known == {d for d in declared if d.__module__ == "tvdbayes.divergences"}
 
 
 def masses(rng, n=40):

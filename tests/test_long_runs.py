@@ -25,11 +25,11 @@ def stop_after(n, monkeypatch):
 
     real, calls = bootstrap.solve_block, []
 
-    def solve(plan, block):
+    def solve(plan, block, **how):
         calls.append(block)
         if len(calls) > n:
             raise KeyboardInterrupt
-        return real(plan, block)
+        return real(plan, block, **how)
 
     monkeypatch.setattr(bootstrap, "solve_block", solve)
     return calls

@@ -14,7 +14,7 @@ from tvdbayes._array import Device
 from tvdbayes.bootstrap import plan_of, solve_tables
 from tvdbayes.divergences import ALL_DIVERGENCES
 from tvdbayes.families import ALL_FAMILIES
-from tvdbayes.neural import held_out_share
+from tvdbayes.neural import Masses, held_out_share
 from tvdbayes.neural._losses import step_loss
 from tvdbayes.neural._steps import group_steps, row_steps
 from tvdbayes.objective import Layout, Objective
@@ -418,11 +418,33 @@ class TestTraining:
         assert (fit.status == Status.STALLED).any()
         assert np.isfinite(fit.draws).all()
 
+    def test_a_handful_of_rows_trains(self):
+        """Most draws hold out nothing, or one of six rows."""
+        x, y = np.arange(6.0)[:, None], np.array([0.0, 0, 1, 0, 1, 1])
+        fit = quiet(tb.Model(tb.Bernoulli(), SMALL), tb.Cells.from_rows(x, y), n_draws=8)
+        assert np.isfinite(fit.draws).all()
+        low, high = pmf(fit, NewRows.of(fit, np.array([[0.0], [5.0]])), [1.0])[:, 0]
+        assert low < 0.5 < high
+
+    def test_nothing_is_held_out_if_nothing_would_be_left(self):
+        p = np.full((3, 2), 1 / 3)
+        held = np.array([[1.0, 0], [1, 0], [1, 1]])
+        masses = Masses.split(p, held)
+        np.testing.assert_array_equal(masses.train[:, 0], p[:, 0])
+        np.testing.assert_array_equal(masses.held_out[:, 1], [0, 0, 1 / 3])
+
     def test_what_jax_cannot_compute_is_refused(self):
         law = tb.Censored(tb.Poisson(), 3)
         cells = tb.Cells.from_rows(np.arange(8.0)[:, None], np.ones(8))
         with pytest.raises(tb.SettingsError, match="networks are trained by JAX"):
             tb.posterior_bootstrap(tb.Model(law, SMALL), cells, n_draws=2)
+
+    def test_sums_over_all_counts_are_refused(self):
+        cells = tb.Cells.from_rows(np.arange(8.0)[:, None], np.arange(8) % 3)
+        with pytest.raises(tb.SettingsError, match="sums over all counts"):
+            tb.posterior_bootstrap(
+                tb.Model(tb.NegativeBinomial(), SMALL), cells, divergence=tb.DensityPower()
+            )
 
     def test_without_jax_it_says_what_to_install(self, monkeypatch):
         import sys

@@ -198,7 +198,9 @@ def _draw(
 
     blocks: list[Solved] = []
     try:
-        for block in executor.map(partial(solve_block, plan, n_draws), range(first, n_blocks)):
+        for block in executor.map(
+            partial(solve_block, plan, n_draws=n_draws), range(first, n_blocks)
+        ):
             blocks.append(block)
             if progress is not None:
                 progress(min((first + len(blocks)) * size, n_draws), n_draws)

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from tvdbayes._array import Device
+from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
 from tvdbayes.bootstrap._plan import AUTO_RIDGE, AbstractPlan, NewtonPlan, Solved, prepare
 from tvdbayes.bootstrap._refine import explained
@@ -180,6 +181,11 @@ def prepare_networks(
     refined: bool,
 ) -> tuple[NetworkPlan, Solved]:
     """Plan the linear fits, and train on the unweighted table."""
+    if divergence.sums and layout.family.counts:
+        raise SettingsError(
+            f"The divergence {divergence.name!r} sums over all counts in every step, which is too "
+            'slow to train. Use "tvd", "hellinger" or "power".'
+        )
     line = None
     if settings.direct:
         bound: BoundNetwork = layout.bound.network

@@ -346,12 +346,13 @@ def _searched_exactly(objective: Objective) -> bool:
     )
 
 
-def solve_block(plan: AbstractPlan, n_draws: int, block: int) -> Solved:
-    """Draw the tables of a block of `n_draws` draws in all, and solve them."""
+def solve_block(plan: AbstractPlan, block: int, n_draws: int | None = None) -> Solved:
+    """Draw the tables of a block and solve them; of all blocks `n_draws` draws are wanted."""
     rngs = Stream.draws(plan.seed, first=block * plan.size)
     drawn = reweight(plan.cells, rngs, plan.size, plan.prior)
     first = block * plan.size
-    return solve_tables(plan, drawn.p, drawn.cells, first, n_draws - first)
+    wanted = None if n_draws is None else n_draws - first
+    return solve_tables(plan, drawn.p, drawn.cells, first, wanted)
 
 
 def solve_tables(

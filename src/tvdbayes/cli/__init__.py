@@ -203,8 +203,9 @@ _MODEL = (
     ),
     click.option(
         "--refine",
-        type=_choice("reweight"),
-        help="Take away rows that cannot be explained, and fit the rest.",
+        type=_choice("auto", "reweight"),
+        default="auto",
+        help="reweight: take away rows that cannot be explained, and fit the rest.",
     ),
     click.option(
         "--missing",

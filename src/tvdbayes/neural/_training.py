@@ -39,8 +39,6 @@ class Phase:
         Units of a step.
     rate, decay : float
         Step of Adam at the start, and penalty on squared weights.
-    choose : bool
-        Whether the pass with the best score is kept, or the last.
     """
 
     divergence: AbstractDivergence
@@ -51,7 +49,6 @@ class Phase:
     n_units: int
     rate: float
     decay: float
-    choose: bool
 
 
 class Table(NamedTuple):
@@ -151,9 +148,10 @@ def _train_one(phase: Phase, table: Table, draw: Draw) -> Trained:
     def take_pass(state: Any, numbers: Any) -> Any:
         theta, memory, best, lowest = state
         (theta, memory), _ = jax.lax.scan(take_step, (theta, memory), numbers)
-        found = held_out(theta) if phase.choose else jnp.zeros((), theta.dtype)
-        # A network that is not a number any more is never better.
-        better = (found < lowest) if phase.choose else jnp.isfinite(theta).all()
+        found = held_out(theta)
+        # Where no row is held out all passes are equal, and the last one counts. A network that is
+        # not a number any more is never better.
+        better = (found <= lowest) & jnp.isfinite(theta).all()
         best = jnp.where(better, theta, best)
         return (theta, memory, best, jnp.where(better, found, lowest)), found
 

@@ -40,7 +40,8 @@ class Masses:
 
     @classmethod
     def split(cls, p: Array, held_out: Array) -> "Masses":
-        """Hold out a share (m, B) of each mass."""
+        """Hold out a share (m, B) of each mass; nothing, if nothing would be left to train on."""
+        held_out = np.where((p * (1 - held_out)).any(axis=0), held_out, 0.0)
         return cls(p * (1 - held_out), p * held_out)
 
     def take(self, draws: IntArray) -> "Masses":
@@ -116,7 +117,6 @@ class Trainer:
             n_units,
             settings.learning_rate * rate,
             settings.weight_decay,
-            settings.hold_out > 0,
         )
         cell, mass = self._held_out(masses.held_out)
         train_mass = masses.train / masses.train.sum(0)
