@@ -239,7 +239,7 @@ def test_training_is_by_default_as_that_of_networks(kind):
 
 @pytest.mark.usefixtures("untrained")
 @pytest.mark.parametrize(
-    ("divergence", "refine"), [("tvd", "reweight"), ("kld", None), ("density_power", None)]
+    ("divergence", "refine"), [("tvd", "reweight"), ("hellinger", "reweight"), ("kld", None)]
 )
 def test_only_what_compares_groups_is_reweighted(divergence, refine, data):
     X, y, _ = rows()

@@ -418,6 +418,63 @@ class TestTraining:
         assert (fit.status == Status.STALLED).any()
         assert np.isfinite(fit.draws).all()
 
+    def test_without_draws_a_broken_network_is_said_too(self):
+        x, y, _ = bent(60)
+        wild = replace(SMALL, learning_rate=1e30)
+        with pytest.warns() as said:
+            tb.posterior_bootstrap(
+                tb.Model(tb.Bernoulli(), wild), tb.Cells.from_rows(x, y), n_draws=0
+            )
+        assert any("The network was still improving, or broke" in str(one.message) for one in said)
+
+    @pytest.mark.parametrize("far", [-50.0, -1000.0, 1e6])
+    def test_one_row_far_out_does_not_break_training(self, far):
+        """In single precision odds of exp(89) are infinite."""
+        x, y, _ = bent(200)
+        x[0, 0] = far
+        fit = quiet(
+            tb.Model(tb.Bernoulli(), SMALL), tb.Cells.from_rows(x, y), n_draws=3, refine=None
+        )
+        assert not (fit.status == Status.STALLED).any()
+
+    def test_a_phase_that_broke_is_not_forgotten(self):
+        x, y, _ = bent(100)
+        wild = replace(SMALL, second_rate=1e32)
+        fit = quiet(tb.Model(tb.Bernoulli(), wild), tb.Cells.from_rows(x, y), n_draws=3)
+        assert fit.refine == "reweight"
+        assert (fit.status == Status.STALLED).any()
+        assert (fit.kld_status != Status.STALLED).all()
+
+    def test_training_that_makes_it_worse_leaves_the_line(self):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(150, 1))
+        cells = tb.Cells.from_rows(x, rng.poisson(np.exp(0.5 + 0.5 * x[:, 0])))
+        calm, wild = (
+            quiet(tb.Model(tb.Poisson(), replace(SMALL, learning_rate=rate)), cells, n_draws=4)
+            for rate in (0.01, 30.0)
+        )
+        assert (wild.kld_distance < calm.kld_distance + 0.3).all()
+
+    @pytest.mark.parametrize(
+        "family",
+        [tb.DiscreteWeibull(), tb.ZeroInflated(tb.DiscreteWeibull())],
+        ids=lambda f: f.name,
+    )
+    def test_laws_that_need_double_precision_get_it(self, family):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(120, 1))
+        cells = tb.Cells.from_rows(x, rng.poisson(np.exp(0.5 + 0.5 * x[:, 0])))
+        fit = quiet(tb.Model(family, SMALL), cells, n_draws=2)
+        assert not (fit.status == Status.STALLED).any()
+
+    def test_light_rows_are_held_out_from_everywhere(self):
+        x, y, _ = bent(400)
+        cells = tb.Cells.from_counts(x, y, np.full(400, 0.1))
+        trainer = plan_of(quiet(tb.Model(tb.Bernoulli(), SMALL), cells, n_draws=0)).trainer
+        held = held_out_share(cells.counts, 0.1, np.random.default_rng(0))
+        _, mass = trainer._held_out((cells.p * held)[:, None])
+        assert (mass > 0).sum() == (held > 0).sum()
+
     def test_a_handful_of_rows_trains(self):
         """Most draws hold out nothing, or one of six rows."""
         x, y = np.arange(6.0)[:, None], np.array([0.0, 0, 1, 0, 1, 1])

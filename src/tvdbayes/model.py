@@ -32,6 +32,11 @@ class Model:
         family = self.family
         return self.predictor.param_names(cells.names, family.predictors, family.n_main)
 
+    def complexity(self, cells: Cells) -> int:
+        """The parameters that groups of rows of this table must be able to tell apart."""
+        varying = int((np.ptp(cells.x, axis=0) > 0).sum())
+        return self.predictor.complexity(varying, len(self.param_names(cells)))
+
     def bind(self, cells: Cells, scale_on: Cells) -> AbstractBound:
         """The predictors at the x rows of a table, in coordinates standardised on another."""
         n_main = self.family.n_main

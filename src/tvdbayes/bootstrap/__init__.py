@@ -212,7 +212,7 @@ def _draw(
             finished(blocks, n_done),
         ) from stop
     posterior = finished(blocks, n_draws)
-    warn_of(posterior, plan.rescued)
+    warn_of(posterior, plan.rescued, int(unweighted.robust.status[0]))
     return posterior
 
 
@@ -298,8 +298,7 @@ class _Setting:
             table = prior.absorb(cells, Stream.generator(seed, Stream.PRIOR))
             model.check(table)
         with single_threaded():
-            n_params = model.predictor.complexity(len(cells.names), len(model.param_names(cells)))
-            groups = partition.learn(table, n_params, seed)
+            groups = partition.learn(table, model.complexity(cells), seed)
             fold = divergence.folds and model.family.binary
             layout = Layout(model, table, groups, cells, fold, grouped=groups.group(table))
             report = report_groups(table, groups.name, layout.grouping)
@@ -373,7 +372,11 @@ class _Setting:
             return self.layout.model.predictor.fitted_by(
                 solving=lambda: prepare(self.layout, divergence, device=device, **shared),
                 training=lambda settings: prepare_networks(
-                    self.layout, divergence, settings, device or device_for(None), **shared
+                    self.layout,
+                    divergence,
+                    settings,
+                    device or device_for(None, self.layout.family),
+                    **shared,
                 ),
             )
 
@@ -503,16 +506,18 @@ def _device(name: object, model: Model, n_jobs: int) -> Device:
 
 def _training_device(name: object, model: Model, n_jobs: int) -> Device:
     if isinstance(name, str):
-        # Steps are random, so that double precision would buy nothing.
-        return device_for(_device(name if ":" in name else f"{name}:float32", model, n_jobs))
+        # Steps are random, so that double precision buys nothing but for some laws.
+        precision = "float32" if model.family.single_precision else "float64"
+        wanted = name if ":" in name else f"{name}:{precision}"
+        return device_for(_device(wanted, model, n_jobs), model.family)
     if name is not None:
-        return device_for(_device(name, model, n_jobs))
+        return device_for(_device(name, model, n_jobs), model.family)
     if not model.family.on_device:
         raise SettingsError(
             f"{type(model.family).__name__} is computed with NumPy, and networks are trained by "
             "JAX. Choose another family, or a linear predictor."
         )
-    return device_for(None)
+    return device_for(None, model.family)
 
 
 def _whole(value: object) -> TypeGuard[int]:

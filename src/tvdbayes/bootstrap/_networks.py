@@ -24,7 +24,7 @@ from tvdbayes.model import Model
 from tvdbayes.neural import Masses, Trainer, device_for, held_out_share
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.predictors import MLP, BoundNetwork
-from tvdbayes.solvers import Solution, newton
+from tvdbayes.solvers import Solution, Status, newton
 from tvdbayes.weights import Prior, Stream
 
 __all__ = ["NetworkPlan", "prepare_networks"]
@@ -94,7 +94,7 @@ class NetworkPlan(AbstractPlan):
         problem = robust.on(p)
         distance = problem.distance(found.theta)
         bent = np.flatnonzero(distance > problem.distance(ordinary.theta) + _BEND)
-        if bent.size:
+        if bent.size and lines is not None and robust.divergence.on_groups:
             again = trainer.train(
                 robust.divergence,
                 masses.take(bent),
@@ -106,7 +106,10 @@ class NetworkPlan(AbstractPlan):
         if self.refined:
             share = explained(replace(layout, fold=False), p, found.theta, self.cells.n_obs)
             start = random if lines is None else bound.with_line(random, lines.on(p * share))
-            found = trainer.train(KLD(), masses.kept(share), start)
+            last = trainer.train(KLD(), masses.kept(share), start)
+            # A phase that did not end well is not forgotten for a last one that did.
+            well = found.status == Status.TRAINED
+            found = replace(last, status=np.where(well, last.status, found.status))
         return Solved(
             _in_user_units(found, bound, distance),
             distance,
@@ -220,7 +223,7 @@ def prepare_networks(
     p, rng = layout.cells.p[:, None], Stream.generator(seed, Stream.TRAINING)
     lines = None if line is None else _Lines.fit(line, layout.cells, p)
     # A single network is trained as fast here, and comes out the same for every device.
-    here = replace(plan, device=device_for(None))
+    here = replace(plan, device=device_for(None, layout.family))
     return plan, here.train(plan.robust, plan.twin, p, lines, [rng])
 
 

@@ -22,9 +22,20 @@ _AT_THE_EDGE = 12.0
 """Log odds or log scales beyond this are as good as infinite."""
 
 
-def warn_of(posterior: Posterior, rescued: bool) -> None:
-    """Say once, with counts, what the statuses say draw by draw."""
+_TRAINING = (
+    "still improving, or broke, when training ended (raise its epochs, or lower the learning rate)"
+)
+
+
+def warn_of(posterior: Posterior, rescued: bool, alone: int) -> None:
+    """Say once, with counts, what the statuses say draw by draw.
+
+    ``alone`` is the status of the fit to the unweighted data, which matters where it is all.
+    """
     n = posterior.status.size
+    broken = alone in (Status.STALLED, Status.OUT_OF_STEPS)
+    if n == 0 and broken and not posterior.model.predictor.averages:
+        warnings.warn(f"The network was {_TRAINING}.", ConvergenceWarning, stacklevel=3)
     if posterior.divergence.on_groups:
         _warn_of_groups(posterior)
     if rescued:
@@ -49,10 +60,7 @@ def warn_of(posterior: Posterior, rescued: bool) -> None:
         if unsure > 0.01 * n:
             how = posterior.model.predictor.fitted_by(
                 solving=lambda: "ended without a certified minimum",
-                training=lambda _: (
-                    "were still improving, or broke, when training ended (raise its "
-                    "epochs, or lower the learning rate)"
-                ),
+                training=lambda _: f"were {_TRAINING}",
             )
             warnings.warn(
                 f"{unsure} of {n} {label}draws {how}; `status` says which. They are kept.",
@@ -79,8 +87,7 @@ def _warn_of_edges(posterior: Posterior) -> None:
 
 def _warn_of_groups(posterior: Posterior) -> None:
     """Say what too small or too few groups do to the answer."""
-    groups, predictor = posterior.groups, posterior.model.predictor
-    d = predictor.complexity(len(posterior.cells.names), len(posterior.param_names))
+    groups, d = posterior.groups, posterior.model.complexity(posterior.cells)
     if groups.median_size < ENOUGH_ROWS:
         warnings.warn(
             f"Half of the rows are compared in groups of fewer than {ENOUGH_ROWS} rows (median "

@@ -59,6 +59,11 @@ class AbstractFamily(ABC):
         return True
 
     @property
+    def single_precision(self) -> bool:
+        """Whether its formulas keep enough digits in single precision to train a network."""
+        return True
+
+    @property
     def predictors(self) -> tuple[str, ...]:
         """Names of the k predictors; the first is the main one and has no name of its own."""
         return ("",)

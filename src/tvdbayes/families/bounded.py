@@ -197,6 +197,10 @@ class BetaBinomial(AbstractFamily):
         require_link(self.link)
 
     @property
+    def single_precision(self) -> bool:
+        return False
+
+    @property
     def predictors(self) -> tuple[str, ...]:
         return ("", "dispersion")
 

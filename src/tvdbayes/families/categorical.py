@@ -173,6 +173,10 @@ class Ordinal(_Levels):
         require_link(self.link)
 
     @property
+    def single_precision(self) -> bool:
+        return self.link.name != "cloglog"
+
+    @property
     def predictors(self) -> tuple[str, ...]:
         return ("", *(f"gap {name}" for name in self.levels[1:-1]))
 

@@ -228,6 +228,10 @@ class DiscreteWeibull(_Counts):
     name: ClassVar[str] = "discreteweibull"
 
     @property
+    def single_precision(self) -> bool:
+        return False
+
+    @property
     def predictors(self) -> tuple[str, ...]:
         return ("", "shape")
 

@@ -60,6 +60,10 @@ class _Wrapper(AbstractFamily):
         return self.base.on_device
 
     @property
+    def single_precision(self) -> bool:
+        return self.base.single_precision
+
+    @property
     def predictors(self) -> tuple[str, ...]:
         return self.base.predictors
 

@@ -130,11 +130,11 @@ class RobustMLPRegressor(AbstractCountRegressor):
         Law of the counts: "poisson", "negativebinomial", "geometric", "discreteweibull", one of
         these after "zero_inflated_", "hurdle_" or "truncated_", or a family itself.
     divergence : str or AbstractDivergence
-        "tvd", "kld" (ordinary), "hellinger", "power" or "density_power".
+        "tvd", "kld" (ordinary), "hellinger" or "power".
     refine : "reweight" or None
         End every draw with one-step reweighting: rows that the closest network cannot explain lose
         their weight, and maximum likelihood trains on the rest. Without effect where the divergence
-        compares row by row ("kld", "density_power").
+        compares row by row ("kld").
     n_draws : int
         Posterior draws; 0 gives one network alone, without intervals.
     partition : str or AbstractPartition
@@ -246,7 +246,7 @@ def _draw(
         # Networks begin at lines, where it decides between columns that determine one another.
         ridge=AUTO_RIDGE,
         bins=bins,
-        refine=estimator.refine if divergence.on_groups else None,
+        refine="auto" if estimator.refine == "reweight" else estimator.refine,
         n_jobs=1 if estimator.n_jobs is None else estimator.n_jobs,
         device=estimator.device,
     )

@@ -22,6 +22,9 @@ from tvdbayes.predictors import Layers
 
 __all__ = ["Draw", "Phase", "Table", "Trained", "train"]
 
+_LARGEST = 40.0
+"""Largest predictor that is trained on."""
+
 
 @dataclass(frozen=True)
 class Phase:
@@ -95,7 +98,7 @@ class Draw(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """Networks (B, d), and the scores of all passes (B, passes)."""
+    """Networks (B, d), and the scores of the start and all passes (B, 1 + passes)."""
 
     theta: Any
     scores: Any
@@ -127,7 +130,8 @@ def _train_one(phase: Phase, table: Table, draw: Draw) -> Trained:
 
     def eta(theta: Any, rows: Any) -> Any:
         found: Any = layers.forward(theta, table.x[rows])
-        return found.at[0].add(table.offset[rows])
+        # Beyond this every law is certain, and its derivatives would leave single precision.
+        return jnp.clip(found.at[0].add(table.offset[rows]), -_LARGEST, _LARGEST)
 
     def objective(theta: Any, step: Steps) -> Any:
         # Steps are parts of a pass: as many of them make up the whole mass.
@@ -151,11 +155,13 @@ def _train_one(phase: Phase, table: Table, draw: Draw) -> Trained:
         found = held_out(theta)
         # Where no row is held out all passes are equal, and the last one counts. A network that is
         # not a number any more is never better.
-        better = (found <= lowest) & jnp.isfinite(theta).all()
+        better = (found <= lowest) & jnp.isfinite(found) & jnp.isfinite(theta).all()
         best = jnp.where(better, theta, best)
         return (theta, memory, best, jnp.where(better, found, lowest)), found
 
     start = draw.theta
-    lowest = jnp.full((), jnp.inf, start.dtype)
+    # Training that only makes it worse leaves a network where it began.
+    first = held_out(start)
+    lowest = jnp.where(jnp.isfinite(first), first, jnp.inf)
     last, scores = jax.lax.scan(take_pass, (start, adam.init(start), start, lowest), table.order)
-    return Trained(last[2], scores)
+    return Trained(last[2], jnp.concatenate([first[None], scores]))

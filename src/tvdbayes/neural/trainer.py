@@ -14,6 +14,7 @@ from tvdbayes.divergences import (
     AbstractGroupDivergence,
     AbstractRowDivergence,
 )
+from tvdbayes.families import AbstractFamily
 from tvdbayes.neural._steps import Steps, group_steps, rounded, row_steps
 from tvdbayes.objective import Layout
 from tvdbayes.predictors import MLP, BoundNetwork
@@ -29,6 +30,10 @@ _FEWEST_STEPS = 200
 
 _STILL_FALLING = 0.01
 """Relative fall of the held-out score in the last tenth of the passes that is not an end."""
+
+
+_AWAY = 0.1
+"""Training that ends with more than twice the score of its start, and this, has run away."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +64,17 @@ def held_out_share(counts: Array, share: float, rng: np.random.Generator) -> Arr
     Rows are held out with this probability. A cell of several rows is split as they are: the weight
     of some of its rows, as a share of all of them, has a Beta law.
     """
-    rows = np.maximum(np.round(counts), 1).astype(int)
+    rows = _rows(counts)
     out = rng.binomial(rows, share)
     some = np.flatnonzero((out > 0) & (out < rows))
     held: Array = np.where(out == rows, 1.0, 0.0)
     held[some] = rng.beta(out[some], rows[some] - out[some])
     return held
+
+
+def _rows(counts: Array) -> IntArray:
+    """Whole rows of each cell."""
+    return np.maximum(np.round(counts), 1).astype(int)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,8 +175,8 @@ class Trainer:
 
     def _held_out(self, mass: Array) -> tuple[IntArray, Array]:
         """Numbers and masses (B, h) of the cells that are held out, filled up with masses of 0."""
-        share, counts = self.settings.hold_out, self.layout.cells.counts
-        mean = float((1 - (1 - share) ** counts).sum())
+        share, rows = self.settings.hold_out, _rows(self.layout.cells.counts)
+        mean = float((1 - (1 - share) ** rows).sum())
         # The same for all blocks, so that training is compiled once.
         size = min(len(mass), rounded(int(mean + 6 * np.sqrt(mean)) + 1))
         cell = np.argsort(-mass, axis=0, kind="stable")[:size]
@@ -213,15 +223,16 @@ def _scored_by(divergence: AbstractDivergence) -> AbstractRowDivergence:
 
 
 def _solution(theta: Array, scores: Array, n_steps: int) -> Solution:
-    """The record of networks (d, B) from the held-out scores (B, passes) of training."""
-    n_passes = scores.shape[1]
+    """The record of networks (d, B) from the held-out scores of start and passes, (B, 1 + n)."""
+    n_passes = scores.shape[1] - 1
     late = max(1, n_passes // 10)
     lowest = np.minimum.accumulate(np.where(np.isfinite(scores), scores, np.inf), axis=1)
     with np.errstate(invalid="ignore"):
         fall = (lowest[:, -1 - late] - lowest[:, -1]) if n_passes > late else np.zeros(len(scores))
     fall = np.nan_to_num(fall, posinf=0.0)
     falling = fall > _STILL_FALLING * np.abs(lowest[:, -1])
-    broken = ~np.isfinite(scores).all(axis=1)
+    away = scores[:, -1] > 2 * np.abs(scores[:, 0]) + _AWAY
+    broken = away | ~np.isfinite(scores[:, 1:]).all(axis=1)
     status = np.where(falling, Status.OUT_OF_STEPS, Status.TRAINED)
     return Solution(
         theta,
@@ -239,12 +250,13 @@ def _filled(values: Any) -> Any:
     return np.pad(values, ((0, more), *((0, 0),) * (values.ndim - 1)))
 
 
-def device_for(wanted: Device | None) -> Device:
-    """Where networks are trained: here, in single precision, unless another place is wanted."""
+def device_for(wanted: Device | None, family: AbstractFamily) -> Device:
+    """Where networks are trained: here, in the precision of the family, unless elsewhere."""
     try:
         import optax  # noqa: F401
     except ImportError as error:
         raise SettingsError(
             "Networks are trained by JAX and optax. Run: pip install 'tvdbayes[jax]'"
         ) from error
-    return Device.named("cpu:float32") if wanted is None else wanted
+    here = Device.named("cpu:float32" if family.single_precision else "cpu:float64")
+    return here if wanted is None else wanted

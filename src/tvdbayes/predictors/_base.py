@@ -45,8 +45,8 @@ class AbstractPredictor(ABC):
         """Names of theta; those of further predictors are prefixed, as in ``inflation:x``."""
 
     @abstractmethod
-    def complexity(self, n_columns: int, n_params: int) -> int:
-        """The parameters that groups of rows must be able to tell apart."""
+    def complexity(self, n_varying: int, n_params: int) -> int:
+        """The parameters that groups of rows must be able to tell apart; columns that vary."""
 
     @abstractmethod
     def fitted_by(

@@ -63,7 +63,7 @@ class Linear(AbstractPredictor):
             for j in block
         )
 
-    def complexity(self, n_columns: int, n_params: int) -> int:
+    def complexity(self, n_varying: int, n_params: int) -> int:
         return n_params
 
     def fitted_by(

@@ -168,8 +168,8 @@ class MLP(AbstractPredictor):
             found += [f"{node}.direct:{source}" for source in names for node in outputs]
         return (*found, *(f"{name}:Intercept" for name in predictors[n_main:]))
 
-    def complexity(self, n_columns: int, n_params: int) -> int:
-        return n_columns + 1
+    def complexity(self, n_varying: int, n_params: int) -> int:
+        return n_varying + 1
 
     def fitted_by(
         self, *, solving: Callable[[], Result], training: "Callable[[MLP], Result]"
