@@ -297,3 +297,11 @@ def test_blas_threads_do_not_change_a_bit(rng):
         with threadpool_limits(threads):
             results.append(bits(tb.posterior_bootstrap(Model(Poisson()), cells, n_draws=20)))
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("size", [1e155, 1e-200])
+def test_covariates_whose_squares_cannot_be_computed_are_refused(size):
+    x = np.column_stack([np.ones(6), size * np.arange(6.0)])
+    cells = Cells.from_rows(x, np.arange(6) % 2)
+    with pytest.raises(tb.DataError, match="Use other units"):
+        tb.posterior_bootstrap(Model(Bernoulli()), cells, n_draws=2)

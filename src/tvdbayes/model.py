@@ -12,6 +12,9 @@ from tvdbayes.predictors import AbstractBound, AbstractPredictor, Linear
 
 __all__ = ["Model"]
 
+_HUGE = 1e100
+"""Covariates may not be larger, nor differ by less than its inverse."""
+
 
 @dataclass(frozen=True)
 class Model:
@@ -50,6 +53,15 @@ class Model:
             raise DataError(
                 f"The column {cells.names[int(empty.argmax())]!r} is 0 in every row, so its "
                 "coefficient cannot be found. Leave it out."
+            )
+        spread = np.ptp(cells.x, axis=0)
+        odd = (np.abs(cells.x).max(axis=0) > _HUGE) | ((spread > 0) & (spread < 1 / _HUGE))
+        if odd.any():
+            column = int(odd.argmax())
+            raise DataError(
+                f"The column {cells.names[column]!r} ranges from {cells.x[:, column].min():g} to "
+                f"{cells.x[:, column].max():g}; squares of such numbers cannot be computed. Use "
+                "other units."
             )
         self.family.check_outcomes(cells.y, cells.trials[cells.x_index], unit="cell")
 
