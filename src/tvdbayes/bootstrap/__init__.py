@@ -505,11 +505,9 @@ def _device(name: object, model: Model, n_jobs: int) -> Device:
 
 
 def _training_device(name: object, model: Model, n_jobs: int) -> Device:
-    if isinstance(name, str):
+    if isinstance(name, str) and ":" not in name:
         # Steps are random, so that double precision buys nothing but for some laws.
-        precision = "float32" if model.family.single_precision else "float64"
-        wanted = name if ":" in name else f"{name}:{precision}"
-        return device_for(_device(wanted, model, n_jobs), model.family)
+        name += ":float32" if model.family.single_precision else ":float64"
     if name is not None:
         return device_for(_device(name, model, n_jobs), model.family)
     if not model.family.on_device:

@@ -11,7 +11,7 @@ from tvdbayes.experiments._base import Box, Measured, Report, Task, boxes_of
 from tvdbayes.experiments._boxes import COLOURS
 from tvdbayes.experiments._label_noise import Scenario
 from tvdbayes.experiments._published import compare
-from tvdbayes.experiments._scores import calibration_error
+from tvdbayes.experiments._scores import calibration_boxes
 
 __all__ = ["network_report"]
 
@@ -44,7 +44,7 @@ def network_report(
     """A line for each setting, method and score, a panel for each data set, and words."""
     rows = [{k: v for k, v in found.items() if v.size == 1} for found in measured]
     boxes = boxes_of(tasks, rows)
-    boxes += _differences(boxes) + _calibration(tasks, measured)
+    boxes += _differences(boxes) + calibration_boxes(tasks, measured)
     known = {(box.setting, box.method, box.criterion): box for box in boxes}
     seen = {task.setting: settings[task.setting] for task in tasks}
     words = [_clean(known, seen), _wrong(known, seen), _order(known, seen), _CAUTION]
@@ -65,23 +65,6 @@ def _differences(boxes: Sequence[Box]) -> list[Box]:
         for (setting, method), values in log.items()
         if method == "TVD"
     ]
-
-
-def _calibration(tasks: Sequence[Task], measured: Sequence[Measured]) -> list[Box]:
-    """Calibration error over the test rows of all splits together: a single split has too few."""
-    together: dict[tuple[str, str], list[Measured]] = {}
-    for task, found in zip(tasks, measured, strict=True):
-        for key in found:
-            method, _, criterion = key.partition("|")
-            if criterion == "prob":
-                rows = {"prob": found[key], "y": found["data|y"]}
-                together.setdefault((task.setting, method), []).append(rows)
-    boxes = []
-    for (setting, method), parts in together.items():
-        prob, y = (np.concatenate([part[name] for part in parts]) for name in ("prob", "y"))
-        error = calibration_error(np.column_stack([1 - prob, prob]), y.astype(int))
-        boxes.append(Box(setting, method, "calibration", np.array([[error]])))
-    return boxes
 
 
 def _clean(known: Boxes, seen: Settings) -> str:

@@ -2,13 +2,10 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from tvdbayes._typing import Array
 from tvdbayes.experiments._base import AS_PUBLISHED, Box, Measured, Report, Task, boxes_of
 from tvdbayes.experiments._boxes import grid_panels
 from tvdbayes.experiments._published import compare, published
-from tvdbayes.experiments._scores import calibration_error
+from tvdbayes.experiments._scores import calibration_boxes
 
 __all__ = ["probit_report"]
 
@@ -51,7 +48,7 @@ def probit_report(mode: str, tasks: Sequence[Task], measured: Sequence[Measured]
             title="Probit as published: the released code's data, splits and weights",
         )
         return Report(table, {"figure": figure}, _agreement(table))
-    boxes += _calibration(tasks, measured)
+    boxes += calibration_boxes(tasks, measured)
     figure = grid_panels(
         boxes,
         _METHODS,
@@ -62,20 +59,6 @@ def probit_report(mode: str, tasks: Sequence[Task], measured: Sequence[Measured]
         log_scale=("log",),
     )
     return Report(compare(boxes, {}), {"figure": figure}, _best(boxes))
-
-
-def _calibration(tasks: Sequence[Task], measured: Sequence[Measured]) -> list[Box]:
-    """Calibration error over the test rows of all splits together: a single split has too few."""
-    found = []
-    for setting in dict.fromkeys(task.setting for task in tasks):
-        mine = [m for task, m in zip(tasks, measured, strict=True) if task.setting == setting]
-        y = np.concatenate([m["data|y"] for m in mine]).astype(int)
-        methods = [key.partition("|")[0] for key in mine[0] if key.endswith("|prob")]
-        for method in methods:
-            prob: Array = np.concatenate([m[f"{method}|prob"] for m in mine])
-            error = calibration_error(np.column_stack([1 - prob, prob]), y)
-            found.append(Box(setting, method, "calibration", np.array([[error]])))
-    return found
 
 
 def _agreement(table: Sequence[dict[str, object]]) -> str:

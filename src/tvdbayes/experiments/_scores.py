@@ -6,12 +6,14 @@ A law (rows, outcomes) holds the predictive probability of 0, 1, ..., K for each
 y (rows,) are whole. Lower is better for the log, Brier and ranked probability score.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.experiments._base import Measured
+from tvdbayes.experiments._base import Box, Measured, Task
 
-__all__ = ["calibration_error", "log_score", "paper_criteria", "proper_scores"]
+__all__ = ["calibration_boxes", "calibration_error", "log_score", "paper_criteria", "proper_scores"]
 
 _LEVELS = np.linspace(0, 1, 11)[1:-1]
 _BINS = 10
@@ -66,3 +68,20 @@ def calibration_error(law: Array, y: IntArray) -> float:
     step = np.maximum(law[rows, y], _TINY)
     reached = np.clip((_LEVELS[:, None] - (at - step)) / step, 0, 1).mean(1)
     return float(np.abs(reached - _LEVELS).mean())
+
+
+def calibration_boxes(tasks: Sequence[Task], measured: Sequence[Measured]) -> list[Box]:
+    """Calibration error over the test rows of all splits together: a single split has too few."""
+    together: dict[tuple[str, str], list[Measured]] = {}
+    for task, found in zip(tasks, measured, strict=True):
+        for key in found:
+            method, _, criterion = key.partition("|")
+            if criterion == "prob":
+                rows = {"prob": found[key], "y": found["data|y"]}
+                together.setdefault((task.setting, method), []).append(rows)
+    boxes = []
+    for (setting, method), parts in together.items():
+        prob, y = (np.concatenate([part[name] for part in parts]) for name in ("prob", "y"))
+        error = calibration_error(np.column_stack([1 - prob, prob]), y.astype(int))
+        boxes.append(Box(setting, method, "calibration", np.array([[error]])))
+    return boxes

@@ -31,7 +31,6 @@ _FEWEST_STEPS = 200
 _STILL_FALLING = 0.01
 """Relative fall of the held-out score in the last tenth of the passes that is not an end."""
 
-
 _AWAY = 0.1
 """Training that ends with more than twice the score of its start, and this, has run away."""
 
