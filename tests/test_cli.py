@@ -26,7 +26,7 @@ from tvdbayes.cli._outputs import draws_table, whole_folder, write_csv, write_dr
 from tvdbayes.cli._text import Column, table
 from tvdbayes.cli._words import plain, printable
 from tvdbayes.frontends import _laws, _settings
-from tvdbayes.frontends._tables import read_file
+from tvdbayes.sources import read_file
 from tvdbayes.storage import save
 
 FIT = ("fit", "visits.csv", "visits ~ age + region", "--draws", "40")

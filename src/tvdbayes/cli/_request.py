@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tvdbayes.frontends import Fit, fit
 from tvdbayes.frontends._survey import Survey, survey
-from tvdbayes.frontends._tables import read_file
+from tvdbayes.sources import read_file
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,8 +11,8 @@ from tvdbayes._errors import DataError, FamilyError, FormulaError, SettingsError
 from tvdbayes._typing import Array
 from tvdbayes.families import AbstractFamily
 from tvdbayes.frontends._guard import Reading
-from tvdbayes.frontends._tables import Table
 from tvdbayes.frontends._transforms import formula_context
+from tvdbayes.sources import Table
 
 __all__ = ["encode", "numbers", "offsets", "require_name", "trials_of"]
 

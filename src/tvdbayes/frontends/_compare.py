@@ -10,9 +10,9 @@ from tvdbayes.frontends._fit import Fit
 from tvdbayes.frontends._laws import codes
 from tvdbayes.frontends._predictions import data_of, further_columns, new_rows, posterior_of
 from tvdbayes.frontends._progress import progress_bar
-from tvdbayes.frontends._tables import Data, open_data
 from tvdbayes.posterior.scores import Scores, score
 from tvdbayes.refits import Comparison, compare_posteriors
+from tvdbayes.sources import Data, open_data
 
 __all__ = ["compare", "score_of"]
 

@@ -15,7 +15,7 @@ import pandas as pd
 from tvdbayes._errors import DataError
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.cells import distinct_rows, totals
-from tvdbayes.frontends._tables import Table
+from tvdbayes.sources import Table
 
 __all__ = ["Column", "FitData", "plain_table"]
 

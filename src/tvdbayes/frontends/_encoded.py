@@ -17,9 +17,9 @@ from tvdbayes._typing import Array
 from tvdbayes.families import AbstractFamily
 from tvdbayes.frontends._columns import encode
 from tvdbayes.frontends._guard import Reading, read_formula
-from tvdbayes.frontends._tables import Data, Table, open_data
 from tvdbayes.frontends._transforms import formula_context
 from tvdbayes.predictors import Linear, dependent_columns
+from tvdbayes.sources import Data, Table, open_data
 
 __all__ = [
     "Encoded",

@@ -16,7 +16,6 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.frontends._data import FitData
 from tvdbayes.frontends._encoded import encode_new
 from tvdbayes.frontends._progress import progress_bar
-from tvdbayes.frontends._tables import Data
 from tvdbayes.partitions import Bins, GroupReport
 from tvdbayes.posterior import Posterior, Summary
 from tvdbayes.posterior.checks import (
@@ -44,6 +43,7 @@ from tvdbayes.refits import (
     leave_one_out,
     sensitivity,
 )
+from tvdbayes.sources import Data
 
 if TYPE_CHECKING:
     from tvdbayes.frontends._check import Check

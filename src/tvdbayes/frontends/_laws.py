@@ -20,7 +20,7 @@ from tvdbayes.families import (
 )
 from tvdbayes.frontends._columns import numbers
 from tvdbayes.frontends._settings import LINKS
-from tvdbayes.frontends._tables import Table
+from tvdbayes.sources import Table
 
 __all__ = ["codes", "family_by_name", "law_and_outcome"]
 

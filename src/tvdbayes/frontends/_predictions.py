@@ -15,7 +15,6 @@ from tvdbayes.frontends._columns import offsets, trials_of
 from tvdbayes.frontends._data import FitData
 from tvdbayes.frontends._encoded import columns_of, encode_frame
 from tvdbayes.frontends._fit import Fit
-from tvdbayes.frontends._tables import Data, Table, open_data
 from tvdbayes.posterior import Posterior
 from tvdbayes.posterior.prediction import (
     NewRows,
@@ -27,6 +26,7 @@ from tvdbayes.posterior.prediction import (
     sample_outcomes,
     tails,
 )
+from tvdbayes.sources import Data, Table, open_data
 
 __all__ = [
     "Kind",

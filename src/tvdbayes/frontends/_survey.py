@@ -16,10 +16,10 @@ from tvdbayes.frontends._encoded import Encoded, encode_all, read_further, witho
 from tvdbayes.frontends._fit import Fit
 from tvdbayes.frontends._guard import FUNCTIONS, Reading, read_formula
 from tvdbayes.frontends._laws import law_and_outcome
-from tvdbayes.frontends._tables import Data, Missing, did_you_mean, open_data
 from tvdbayes.model import Model
 from tvdbayes.posterior import Posterior
 from tvdbayes.predictors import MLP
+from tvdbayes.sources import Data, Missing, did_you_mean, open_data
 
 __all__ = ["Survey", "survey"]
 

@@ -14,10 +14,10 @@ from tvdbayes.frontends._fit import Fit
 from tvdbayes.frontends._progress import progress_bar
 from tvdbayes.frontends._settings import DIVERGENCES, PARTITIONS, named, network_of
 from tvdbayes.frontends._survey import survey
-from tvdbayes.frontends._tables import Data, Missing
 from tvdbayes.partitions import AbstractPartition
 from tvdbayes.posterior import Posterior
 from tvdbayes.predictors import MLP, Linear
+from tvdbayes.sources import Data, Missing
 from tvdbayes.weights import BaseMeasure, Prior
 
 __all__ = ["fit"]
