@@ -5,6 +5,7 @@ import sys
 from benchmarks import (
     accuracy,
     bounds,
+    clusters,
     continuous,
     cost,
     coverage,
@@ -39,10 +40,13 @@ ALL = {
     "gpu": gpu.run,
     "gpu_large": gpu.large,
     "gpu_networks": networks.on_gpu,
+    "clusters": clusters.run,
 }
 NEEDS_A_GPU = ("gpu", "gpu_large", "gpu_networks")
+NEEDS_A_CLUSTER = ("clusters",)
+ONLY_BY_NAME = NEEDS_A_GPU + NEEDS_A_CLUSTER
 
-for name in sys.argv[1:] or [name for name in ALL if name not in NEEDS_A_GPU]:
+for name in sys.argv[1:] or [name for name in ALL if name not in ONLY_BY_NAME]:
     if name not in ALL:
         sys.exit(f"There is no benchmark {name!r}. Choose from {', '.join(ALL)}.")
     ALL[name]()

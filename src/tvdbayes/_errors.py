@@ -77,6 +77,10 @@ class BoundaryWarning(TVDBayesWarning):
     """A dispersion, an inflation or a level that the data do not show."""
 
 
+class CoarseWarning(TVDBayesWarning):
+    """Rounding in an engine moves the answer by as much as its uncertainty."""
+
+
 class CollinearWarning(TVDBayesWarning):
     """Columns that others already determine were left out, as asked."""
 

@@ -62,6 +62,7 @@ class Stream:
     LEFT_OUT = 7
     FOLDS = 8
     TRAINING = 9
+    ROWS = 10
 
     @staticmethod
     def generator(seed: int, stream: int, block: int = 0) -> np.random.Generator:

@@ -82,7 +82,7 @@ def posterior_bootstrap(
     ridge: float | Literal["auto"] = "auto",
     bins: Sequence[float] | Literal["auto", "none"] = "auto",
     refine: Literal["auto", "reweight"] | None = "auto",
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
     memory_budget: int = 2 << 30,
     device: str | None = None,
     resume: Posterior | None = None,
@@ -120,10 +120,11 @@ def posterior_bootstrap(
         taken away, and weighted maximum likelihood fits the rest. As efficient as maximum
         likelihood on clean data (benchmarks/results/refine.md); `distance` stays that of the
         closest model.
-    n_jobs : int
-        Processes to use; -1 is one for each core.
+    n_jobs : int, optional
+        Blocks of draws to compute at once: 1 is this process, -1 is one for each core. Left out, it
+        is what a joblib context says (all of a cluster that it names), else 1; docs/CLUSTERS.md.
     memory_budget : int
-        Bytes that the blocks in work may take together.
+        Bytes that the blocks in work may take together; on a cluster, each of them.
     device : str, optional
         Compute the draws with JAX there: "gpu", or "gpu:float32" for half the precision. The same
         random weights and the same steps give the same draws but for rounding. None is NumPy.
@@ -164,7 +165,7 @@ def posterior_bootstrap(
         solving=lambda: None if device is None else _device(device, model, n_jobs),
         training=lambda _: _training_device(device, model, n_jobs),
     )
-    executor = executor_for(_affordable(n_jobs, setting.block_elements, memory_budget))
+    executor = executor_for(n_jobs, _affordable(setting.block_elements, memory_budget))
     with nullcontext() if there is None else there.here():
         plan, unweighted = setting.plan(divergence, ridge, seed, n_draws > 0, refined, device=there)
         if device is not None and there is not None:
@@ -468,7 +469,7 @@ def _check_settings(
     named = isinstance(ridge, str) and ridge == "auto"
     if not (named or (_number(ridge) and 0 <= ridge < np.inf)):
         raise SettingsError(f'ridge must be "auto" or a number of at least 0; got {ridge!r}.')
-    if not (_whole(n_jobs) and (n_jobs == -1 or n_jobs >= 1)):
+    if not (n_jobs is None or (_whole(n_jobs) and (n_jobs == -1 or n_jobs >= 1))):
         raise SettingsError(f"n_jobs must be at least 1, or -1 for all cores; got {n_jobs!r}.")
     if not (_number(memory_budget) and memory_budget > 0):
         raise SettingsError(f"memory_budget must be a number of bytes; got {memory_budget!r}.")
@@ -489,10 +490,10 @@ def _refined(refine: object, divergence: AbstractDivergence, model: Model) -> bo
     return refine is not None
 
 
-def _device(name: object, model: Model, n_jobs: int) -> Device:
+def _device(name: object, model: Model, n_jobs: int | None) -> Device:
     if not isinstance(name, str):
         raise SettingsError(f'device must be a name such as "gpu", or None; got {name!r}.')
-    if n_jobs != 1:
+    if n_jobs not in (None, 1):
         raise SettingsError(
             f"device={name!r} computes all draws of a block together; leave n_jobs at 1, got "
             f"{n_jobs}."
@@ -504,7 +505,7 @@ def _device(name: object, model: Model, n_jobs: int) -> Device:
     return Device.named(name)
 
 
-def _training_device(name: object, model: Model, n_jobs: int) -> Device:
+def _training_device(name: object, model: Model, n_jobs: int | None) -> Device:
     if isinstance(name, str) and ":" not in name:
         # Steps are random, so that double precision buys nothing but for some laws.
         name += ":float32" if model.family.single_precision else ":float64"
@@ -528,8 +529,8 @@ def _number(value: object) -> TypeGuard[float]:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _affordable(n_jobs: int, elements: int, budget: int) -> int:
-    """How many blocks of this many cells x draws may be in work at once."""
+def _affordable(elements: int, budget: int) -> int:
+    """How many blocks of this many cells x draws may be in work at once on one machine."""
     need = 8 * elements * _ARRAYS
     if need > budget:
         raise MemoryBudgetError(
@@ -537,11 +538,7 @@ def _affordable(n_jobs: int, elements: int, budget: int) -> int:
             f"{budget / 2**20:,.0f} MiB. Raise memory_budget, or coarsen the covariates so that "
             "more rows share a cell."
         )
-    if n_jobs == -1:
-        from joblib import cpu_count
-
-        n_jobs = cpu_count()
-    return max(1, min(n_jobs, int(budget // need)))
+    return int(budget // need)
 
 
 def _assemble(

@@ -238,6 +238,26 @@ _MODEL = (
         metavar="CHARACTER",
         help="Between the values of a CSV file: comma, semicolon, tab, bar, or a character.",
     ),
+    click.option(
+        "--engine",
+        type=_choice("memory", "duckdb"),
+        help="memory reads every row; duckdb groups them first, as it does by itself for several "
+        "files, folders, and files over 256 MiB.",
+    ),
+    click.option(
+        "--grid",
+        type=click.IntRange(2, 10_000),
+        metavar="N",
+        help="Let the engine round continuous columns to N values each.",
+    ),
+    click.option(
+        "--max-cells",
+        type=click.IntRange(1),
+        metavar="N",
+        default=1_000_000,
+        show_default=True,
+        help="Distinct rows that an engine may give back.",
+    ),
 )
 
 
@@ -281,6 +301,7 @@ def main(ctx: click.Context) -> None:
         'tvdbayes fit visits.csv "visits ~ age" --exposure hours --out results',
         'tvdbayes fit visits.csv "sick ~ age" --family bernoulli --json',
         'tvdbayes fit visits.csv "hits / tries ~ age" --family binomial --out hits',
+        'tvdbayes fit "parts/*.parquet" "visits ~ age" --out results',
     )
 )
 @_about_a_model
@@ -303,7 +324,7 @@ def main(ctx: click.Context) -> None:
 def fit(
     command: str, /, out: Path | None, draws_format: Any, as_json: bool, quiet: bool, **model: Any
 ) -> None:
-    """Fit FORMULA to DATA, a CSV or Parquet file.
+    """Fit FORMULA to DATA: a CSV or Parquet file, a folder, or a pattern such as "parts/*.parquet".
 
     Prints robust beside ordinary coefficients, the share of the data that the model cannot explain,
     and the most suspicious rows.

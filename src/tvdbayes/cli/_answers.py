@@ -101,7 +101,9 @@ class Answers:
 
     def _suspects(self) -> str:
         rows = self.rows
-        flagged = int(rows["flag"].sum())
+        grouped = self.fit.data is not None and self.fit.data.n_grouped is not None
+        weight = rows["count"] if grouped else pd.Series(1, rows.index)
+        flagged = int(weight[rows["flag"]].sum())
         worst = self._worst().head(_SHOWN)
         if worst.empty:
             return f"{heading('Suspicious rows')}\nNone."
@@ -116,11 +118,15 @@ class Answers:
         ]
         stand = "stands" if flagged == 1 else "stand"
         told = (
-            f"{flagged:,} of {len(rows):,} rows {stand} out (*). "
+            f"{flagged:,} of {int(weight.sum()):,} rows {stand} out (*). "
             if flagged
             else "No row stands out beyond chance. "
         )
-        told += "Row 0 is the first below the header. "
+        told += (
+            "Equal rows stand in one line, and count says how many they are. "
+            if grouped
+            else "Row 0 is the first below the header. "
+        )
         told += "Seen and expected count rows with this outcome and the same or nearby covariates."
         title = "Most suspicious rows"
         return "\n".join([heading(title), paragraph(told), table(columns)])
@@ -142,7 +148,9 @@ class Answers:
             "family": posterior.model.family.name,
             "divergence": posterior.divergence.name,
             "refine": posterior.refine,
-            "n_rows": len(self.fit.cell_of_row),
+            "n_rows": self.fit.n_rows,
+            "n_cells": posterior.cells.n_cells,
+            "rounding": None if self.fit.rounded is None else str(self.fit.rounded),
             "n_left_out": int((self.fit.cell_of_row < 0).sum()),
             "n_draws": posterior.n_draws,
             "seed": posterior.seed,

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 import numpy as np
-import pandas as pd
 
 from tvdbayes._errors import Interrupted
 from tvdbayes.bootstrap import plan_of, posterior_bootstrap
@@ -25,6 +24,7 @@ from tvdbayes.frontends._settings import DIVERGENCES, PARTITIONS
 from tvdbayes.frontends._survey import Survey
 from tvdbayes.posterior import Posterior
 from tvdbayes.refits import replicate
+from tvdbayes.sources import AbstractSource
 
 __all__ = ["run_check"]
 
@@ -59,9 +59,9 @@ class Pilot:
 
 def run_check(request: Request, *, as_json: bool) -> None:
     """Encode the data, time the first draws, and print."""
-    frame = request.read()
+    source = request.open()
     with noted() as notes:
-        found = request.survey(frame)
+        found = request.survey(source)
         check_table(found.cells, found.model.family, found.encoded.linear, request.ridge)
         with progress_bar(None, "timing the first draws"):
             pilot = _pilot(request, found)
@@ -76,7 +76,7 @@ def run_check(request: Request, *, as_json: bool) -> None:
         click.echo(json.dumps(_facts(request, fit, pilot, notes), indent=2, allow_nan=False))
         return
     click.echo(heading(printable(request.formula)))
-    for about, text in _lines(request, frame, fit, pilot):
+    for about, text in _lines(request, source, fit, pilot):
         indent = " " * 13
         click.echo(paragraph(f"{about:<11}  {printable(text)}", indent))
     for text in notes:
@@ -141,16 +141,19 @@ def _timed(work: Any) -> float:
 
 
 def _lines(
-    request: Request, frame: pd.DataFrame, fit: Fit, pilot: Pilot
+    request: Request, source: AbstractSource, fit: Fit, pilot: Pilot
 ) -> Iterator[tuple[str, str]]:
     posterior = fit.posterior
     cells, groups = posterior.cells, posterior.groups
     left_out = int((fit.cell_of_row < 0).sum())
     yield (
         "data",
-        f"{len(frame):,} rows, {len(frame.columns)} columns"
-        + (f"; {left_out:,} rows left out" if left_out else ""),
+        f"{fit.n_rows:,} rows, {len(source.columns)} columns"
+        + (f"; {left_out:,} rows left out" if left_out else "")
+        + ("" if fit.rounded is None else f". {fit.rounded}"),
     )
+    if fit.n_rows > len(fit.cell_of_row):
+        yield "grouped", f"by an engine, to {len(fit.cell_of_row):,} distinct rows"
     yield "outcome", _outcome(fit)
     yield (
         "covariates",
@@ -223,7 +226,8 @@ def _facts(request: Request, fit: Fit, pilot: Pilot, notes: list[str]) -> dict[s
     return {
         "formula": fit.formula,
         "family": posterior.model.family.name,
-        "n_rows": len(fit.cell_of_row),
+        "n_rows": fit.n_rows,
+        "n_distinct_rows": len(fit.data.counts) if fit.data else None,
         "n_left_out": int((fit.cell_of_row < 0).sum()),
         "n_x": cells.n_x,
         "n_cells": cells.n_cells,

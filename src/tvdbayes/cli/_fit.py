@@ -9,7 +9,6 @@ from io import StringIO
 from pathlib import Path
 
 import click
-import pandas as pd
 
 from tvdbayes._errors import Interrupted, SettingsError
 from tvdbayes.cli._answers import Answers
@@ -24,6 +23,7 @@ from tvdbayes.cli._outputs import (
 from tvdbayes.cli._request import Request
 from tvdbayes.cli._text import paragraph
 from tvdbayes.cli._words import noted
+from tvdbayes.sources import AbstractSource, open_source
 
 __all__ = ["run_demo", "run_fit"]
 
@@ -46,10 +46,10 @@ def run_fit(
     with ExitStack() as stack:
         # The folder is made first, so that nobody waits for a fit that cannot be written.
         staged = None if out is None else stack.enter_context(whole_folder(out))
-        frame = request.read()
-        answers = _answers(request, frame, quiet)
+        source = request.open()
+        answers = _answers(request, source, quiet)
         if staged is not None:
-            files = _write(answers, frame, staged, draws_format, command)
+            files = _write(answers, source, staged, draws_format, command)
     places = [] if out is None else [str(out / name) for name in files]
     if as_json:
         click.echo(json.dumps({**answers.to_json(), "files": places}, indent=2, allow_nan=False))
@@ -59,13 +59,13 @@ def run_fit(
             click.echo(f"\n{paragraph(f'Written to {out}: ' + ', '.join(files) + '.', '  ')}")
 
 
-def _answers(request: Request, frame: pd.DataFrame, quiet: bool) -> Answers:
+def _answers(request: Request, source: AbstractSource, quiet: bool) -> Answers:
     """The fit and what it says; an interruption says how many draws were done."""
     done = 0
     try:
         with _unwatched() if quiet else nullcontext():
             with noted() as notes:
-                fit = request.fit(frame)
+                fit = request.fit(source)
             done = len(fit.draws)
             return Answers.of(fit, notes)
     except Interrupted:
@@ -86,13 +86,13 @@ def _unwatched() -> Iterator[None]:
 
 
 def _write(
-    answers: Answers, frame: pd.DataFrame, folder: Path, form: DrawsFormat, command: str
+    answers: Answers, source: AbstractSource, folder: Path, form: DrawsFormat, command: str
 ) -> list[str]:
     from tvdbayes.report import write_report
 
     answers.fit.save(folder / "fit.tvd")
     draws = write_draws(answers.fit, folder, form)
-    write_csv(rows_table(frame, answers.rows), folder / "rows.csv")
+    write_csv(rows_table(source.whole(), answers.rows), folder / "rows.csv")
     write_report(answers.fit, folder / "report.html", command=command)
     return ["fit.tvd", draws, "rows.csv", "report.html"]
 
@@ -116,8 +116,9 @@ def run_demo(out: Path) -> None:
     )
     click.echo()
     with whole_folder(out) as staged:
-        answers = _answers(request, frame, quiet=False)
-        _write(answers, frame, staged, "csv", command)
+        source = open_source(frame)
+        answers = _answers(request, source, quiet=False)
+        _write(answers, source, staged, "csv", command)
         write_csv(frame, staged / _DEMO_DATA)
     answers.show()
     click.echo("\nThe same from the data that were written:")

@@ -111,8 +111,13 @@ def draws_table(fit: Fit) -> pd.DataFrame:
     )
 
 
-def rows_table(frame: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """All columns of the data, used or not, with the scores of `Fit.rows`; rows count from 0."""
+def rows_table(frame: pd.DataFrame | None, scores: pd.DataFrame) -> pd.DataFrame:
+    """All columns of the data, used or not, with the scores of `Fit.rows`; rows count from 0.
+
+    Where an engine has grouped the rows there is no such frame: lines are distinct rows then.
+    """
+    if frame is None:
+        return scores
     own = ("row", *SCORES)
     named = frame.rename(columns={name: f"data: {name}" for name in frame if name in own})
     number = pd.Series(np.arange(len(frame)), name="row")

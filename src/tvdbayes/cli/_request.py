@@ -1,14 +1,11 @@
 """What a user asks for on the command line, and the library's words for it."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from tvdbayes.frontends import Fit, fit
 from tvdbayes.frontends._survey import Survey, survey
-from tvdbayes.sources import read_file
-
-if TYPE_CHECKING:
-    import pandas as pd
+from tvdbayes.sources import MAX_CELLS, AbstractSource, open_source
 
 __all__ = ["Request"]
 
@@ -35,10 +32,19 @@ class Request:
     collinear: Literal["error", "drop"] = "error"
     jobs: int = 1
     sep: str = ","
+    engine: Literal["memory", "duckdb"] | None = None
+    grid: int | None = None
+    max_cells: int = MAX_CELLS
 
-    def read(self) -> "pd.DataFrame":
-        """The table in the file."""
-        return read_file(self.data, self.sep)
+    def open(self) -> AbstractSource:
+        """The table in the file or files."""
+        return open_source(
+            self.data,
+            engine=self.engine,
+            grid=self.grid,
+            max_cells=self.max_cells,
+            sep=self.sep,
+        )
 
     @property
     def _encoding(self) -> dict[str, Any]:
@@ -53,11 +59,11 @@ class Request:
             "collinear": self.collinear,
         }
 
-    def fit(self, frame: "pd.DataFrame") -> Fit:
+    def fit(self, source: AbstractSource) -> Fit:
         """Fit the model to the table."""
         return fit(
             self.formula,
-            frame,
+            source,
             divergence=self.divergence,
             n_draws=self.draws,
             seed=self.seed,
@@ -68,6 +74,6 @@ class Request:
             **self._encoding,
         )
 
-    def survey(self, frame: "pd.DataFrame") -> Survey:
+    def survey(self, source: AbstractSource) -> Survey:
         """Encode the table, and fit nothing."""
-        return survey(self.formula, frame, predictors=None, **self._encoding)
+        return survey(self.formula, source, predictors=None, **self._encoding)

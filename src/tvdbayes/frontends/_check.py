@@ -61,6 +61,7 @@ def check(fit: Fit, *, misfit: bool = True) -> Check:
         *_ties(fit),
         *_draws(fit),
         *_difference(fit),
+        *_rounding(fit),
     ]
     if misfit and fit.posterior.n_draws > 1 and fit.posterior.prior is None:
         found.append(_misfit(fit))
@@ -185,6 +186,11 @@ def _difference(fit: Fit) -> Iterator[Finding]:
         )
     else:
         yield Finding("good", "ordinary fit", "Robust and ordinary answers agree.")
+
+
+def _rounding(fit: Fit) -> Iterator[Finding]:
+    if fit.rounded is not None:
+        yield Finding("note" if fit.rounded.matters else "good", "rounding", str(fit.rounded))
 
 
 def _misfit(fit: Fit) -> Finding:

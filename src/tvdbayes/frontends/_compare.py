@@ -79,10 +79,11 @@ def compare(
         if not isinstance(one, Fit):
             raise SettingsError(f"compare takes fits; got a {type(one).__name__}.")
     named = dict(fits) if isinstance(fits, Mapping) else _named(fits)
-    if any(one.data is not None and one.data.weights for one in named.values()):
+    kept = [one.data for one in named.values() if one.data is not None]
+    if any(data.weights or data.weighted for data in kept):
         raise DataError(
-            "Fits with a weights column cannot be compared yet: which rows a weight stands for is "
-            "not kept. Repeat the rows instead."
+            "Fits with a weights column, or whose equal rows were put together, cannot be compared "
+            "yet: which rows a weight stands for is not kept. Repeat the rows instead."
         )
     with progress_bar(None, f"{len(named)} fits") as report:
         return compare_posteriors(

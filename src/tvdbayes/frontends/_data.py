@@ -125,6 +125,9 @@ class FitData:
         Columns by their use, None where there is none. Of the weights only `counts` are kept.
     trials : str or number
         The column of the trials, or their number for all rows.
+    n_grouped : int or None
+        Rows of the data, where an engine or an update has put equal ones together: `row` then has
+        an entry for each distinct row.
     """
 
     columns: dict[str, Column]
@@ -136,6 +139,7 @@ class FitData:
     exposure: str | None = None
     trials: str | float | None = None
     weights: str | None = None
+    n_grouped: int | None = None
 
     @classmethod
     def of(
@@ -154,7 +158,13 @@ class FitData:
         columns[outcome] = columns[outcome].named()
         row = table.of_input(np.arange(len(table.counts)))
         uses = (outcome, offset, exposure, trials, weights)
-        return cls(columns, table.counts, cell, row, *uses)
+        return cls(columns, table.counts, cell, row, *uses, table.n_grouped)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether input rows stand for more or less than one row each."""
+        n_rows = np.bincount(self.row[self.row >= 0], minlength=len(self.counts))
+        return not np.array_equal(n_rows, self.counts)
 
     def frame(self) -> pd.DataFrame:
         """The distinct rows as a data frame."""

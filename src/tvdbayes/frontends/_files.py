@@ -17,6 +17,8 @@ from formulaic.parser.types import Factor, Term
 from formulaic.utils.variables import Variable
 
 from tvdbayes.families import AbstractFamily
+from tvdbayes.frontends._asked import Asked
+from tvdbayes.frontends._coarse import Rounded
 from tvdbayes.frontends._data import Column, FitData
 from tvdbayes.frontends._encoded import columns_of
 from tvdbayes.frontends._fit import Fit
@@ -246,6 +248,8 @@ def _within(index: AnyArray, low: int, end: int) -> bool:
 
 _FORMS: Mapping[str, Form] = {
     **FORMS,
+    "Asked": form_of(Asked),
+    "Rounded": form_of(Rounded, moved="r", deviations="r"),
     "Fit": form_of(Fit, _check_fit, cell_of_row="i"),
     "FitData": form_of(FitData, _check_data, counts="r", cell="r", row="i"),
     "Column": form_of(Column, _check_column, values="r"),

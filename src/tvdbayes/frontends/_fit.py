@@ -13,6 +13,8 @@ from formulaic import ModelSpec
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
+from tvdbayes.frontends._asked import Asked
+from tvdbayes.frontends._coarse import Rounded
 from tvdbayes.frontends._data import FitData
 from tvdbayes.frontends._encoded import encode_new
 from tvdbayes.frontends._progress import progress_bar
@@ -72,6 +74,10 @@ class Fit:
         Columns that others determine, left out by ``collinear="drop"``.
     data : FitData or None
         The distinct rows of the columns in use; None in files that version 0.1.0 wrote.
+    asked : Asked or None
+        The options that `update` needs; None in files of earlier versions.
+    rounded : Rounded or None
+        What rounding continuous columns in an engine has done, where that was asked for.
 
     Examples
     --------
@@ -95,6 +101,8 @@ class Fit:
     more_encodings: dict[str, ModelSpec] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     data: FitData | None = None
+    asked: Asked | None = None
+    rounded: Rounded | None = None
 
     @property
     def encodings(self) -> tuple[ModelSpec, ...]:
@@ -140,6 +148,12 @@ class Fit:
     def bins(self) -> Bins | None:
         """Which counts were compared together, if any."""
         return self.posterior.bins
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the data, those included that were left out."""
+        grouped = None if self.data is None else self.data.n_grouped
+        return len(self.cell_of_row) if grouped is None else grouped
 
     @property
     def seed(self) -> int:
@@ -211,6 +225,9 @@ class Fit:
 
         Where covariates hardly repeat, a score is a mean over the groups of nearby x that a row is
         in: it names a group and an outcome, not a proven row. Rows that the fit left out have NaN.
+
+        Where an engine has grouped the data, a line is a *distinct* row, and ``count`` says how
+        many rows are equal to it.
         """
         from tvdbayes.frontends._rows import rows_of
 
@@ -467,6 +484,59 @@ class Fit:
         from tvdbayes.frontends._effects import predictions
 
         return predictions(self, at, outcome=outcome, ordinary=ordinary)
+
+    def update(
+        self,
+        new: Data,
+        *,
+        n_draws: int | None = None,
+        keep_rows: bool = True,
+        n_jobs: int | None = None,
+        device: str | None = None,
+        resume: "Fit | None" = None,
+        progress: bool | None = None,
+    ) -> "Fit":
+        """The fit to the rows of this one and new rows, which this one stays free of.
+
+        It is what `fit` gives for all rows together with the same options, bit for bit, and takes
+        as long; fractional weights, whose sums depend on their order in the last bit, make that
+        equal to rounding. Levels, groups, bins and the like are learned anew.
+
+        Parameters
+        ----------
+        new : data frame, dict of columns, or path
+            Rows with all columns in use, the weights included. A category goes on in the order
+            that the new rows declare; text may stand for a category of the fit.
+        n_draws : int, optional
+            As many as before unless given.
+        keep_rows : bool
+            Whether to remember which earlier row is which. If not, `rows` has a line for each
+            *distinct* row so far, then one for each new row, and a file of the fit does not grow
+            with the number of rows.
+        n_jobs, device, resume, progress
+            As in `fit`: they are not remembered.
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> y = np.random.default_rng(0).poisson(3, 300)
+        >>> fit = tb.fit("y ~ 1", {"y": y[:200]}, n_draws=50)
+        >>> both = fit.update({"y": y[200:]})
+        >>> bool((both.draws == tb.fit("y ~ 1", {"y": y}, n_draws=50).draws).all())
+        True
+        """
+        from tvdbayes.frontends._update import update
+
+        return update(
+            self,
+            new,
+            n_draws=n_draws,
+            keep_rows=keep_rows,
+            n_jobs=n_jobs,
+            device=device,
+            resume=resume,
+            progress=progress,
+        )
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write one self-contained HTML page about this fit, which must have coefficients."""

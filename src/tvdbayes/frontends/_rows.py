@@ -82,7 +82,10 @@ def rows_of(fit: Fit, false_alarm: float, n_replicates: int) -> pd.DataFrame:
     spread["flag"] = flag
     if fit.data is None:
         return _noted(spread, fit)
-    raw = fit.data.frame().iloc[np.maximum(fit.data.row, 0)].reset_index(drop=True)
+    raw = fit.data.frame()
+    if fit.data.n_grouped is not None:
+        raw = raw.assign(**{"data: count" if "count" in raw else "count": fit.data.counts})
+    raw = raw.iloc[np.maximum(fit.data.row, 0)].reset_index(drop=True)
     if not used.all():
         raw = raw.where(np.broadcast_to(used[:, None], raw.shape))
     clash = {name: f"data: {name}" for name in raw.columns if name in spread.columns}

@@ -10,6 +10,8 @@ from tvdbayes._errors import CollinearWarning, DataError, FormulaError, Settings
 from tvdbayes._typing import IntArray
 from tvdbayes.cells import Cells, compress
 from tvdbayes.families import AbstractFamily
+from tvdbayes.frontends._asked import Asked
+from tvdbayes.frontends._coarse import Rounded
 from tvdbayes.frontends._columns import offsets, require_name, trials_of
 from tvdbayes.frontends._data import FitData
 from tvdbayes.frontends._encoded import Encoded, encode_all, read_further, without_dependent
@@ -19,7 +21,7 @@ from tvdbayes.frontends._laws import law_and_outcome
 from tvdbayes.model import Model
 from tvdbayes.posterior import Posterior
 from tvdbayes.predictors import MLP
-from tvdbayes.sources import Data, Missing, did_you_mean, open_data
+from tvdbayes.sources import AbstractSource, Coarsening, Missing, did_you_mean
 
 __all__ = ["Survey", "survey"]
 
@@ -46,6 +48,8 @@ class Survey:
         The cell of each input row, -1 where it was left out.
     data : FitData
         The distinct rows of the columns in use.
+    coarsening : Coarsening or None
+        What rounding by an engine has done to them.
     """
 
     formula: str
@@ -55,9 +59,17 @@ class Survey:
     left_out: tuple[str, ...]
     cell_of_row: IntArray
     data: FitData
+    coarsening: Coarsening | None
 
-    def fit_of(self, posterior: Posterior) -> Fit:
-        """The draws, with what is known of the data."""
+    @property
+    def table(self) -> tuple[Model, Cells]:
+        """What is fitted, and to what."""
+        return self.model, self.cells
+
+    def fit_of(
+        self, posterior: Posterior, asked: Asked | None = None, rounded: Rounded | None = None
+    ) -> Fit:
+        """The draws, with what is known of the data, and what was asked for."""
         encoded = self.encoded
         return Fit(
             posterior,
@@ -67,12 +79,14 @@ class Survey:
             encoded.more,
             self.left_out,
             self.data,
+            asked,
+            rounded,
         )
 
 
 def survey(
     formula: str,
-    data: Data,
+    source: AbstractSource,
     *,
     family: str | AbstractFamily,
     link: str | None,
@@ -86,7 +100,6 @@ def survey(
     network: MLP | None = None,
 ) -> Survey:
     """Read the columns that are used, check them, and encode them; see `fit` for the arguments."""
-    source = open_data(data)
     reading = _read(formula, source.columns)
     if network is not None and predictors:
         raise SettingsError(
@@ -102,10 +115,11 @@ def survey(
     used = [reading.outcome, *reading.columns, *(c for r in further.values() for c in r.columns)]
     used += [name for name in (offset, exposure) if name is not None]
     used += [trials] if isinstance(trials, str) else []
-    table = source.table(used, weights, missing)
+    exact = [reading.outcome, *([trials] if isinstance(trials, str) else [])]
+    table = source.table(used, weights, missing, exact)
     law, y = law_and_outcome(family, link, table, reading.outcome)
     n_trials = trials_of(table, trials, law)
-    law.check_outcomes(y[table.index], n_trials[table.index], numbers=table.rows)
+    law.check_outcomes(y[table.index], n_trials[table.index], table.unit, table.rows)
     if law.n_main > 1 and (offset is not None or exposure is not None):
         raise SettingsError(
             f"The family {law.name!r} has a predictor for each level, so an offset or exposure "
@@ -134,6 +148,7 @@ def survey(
         left_out,
         table.of_input(made.cell_of_row),
         FitData.of(table, made.cell_of_row, reading.outcome, trials=trials, **options),
+        table.coarsening,
     )
 
 

@@ -47,7 +47,8 @@ class RobustCountRegressor(AbstractCountRegressor):
     bins : "auto", "none" or numbers
         Counts that are compared together, by the first of each bin.
     n_jobs : int or None
-        Processes to use; None is 1, -1 is one for each core. The answer is the same bit for bit.
+        Processes to use; None is 1 unless in a joblib context, -1 is one for each core.
+        The answer is the same bit for bit.
     random_state : int, RandomState or None
         An int fixes the draws; otherwise a seed is taken from the generator, or from NumPy's own.
 
@@ -91,7 +92,7 @@ class RobustCountRegressor(AbstractCountRegressor):
         partition: str | AbstractPartition = "auto",
         ridge: float | Literal["auto"] = 1e-4,
         bins: Sequence[float] | Literal["auto", "none"] = "auto",
-        n_jobs: int | None = 1,
+        n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.family = family
@@ -129,7 +130,8 @@ class RobustClassifier(AbstractClassifier):
         Penalty on squared standardised slopes. It decides between columns that determine one
         another, which are fitted with a warning, and keeps slopes finite where classes separate.
     n_jobs : int or None
-        Processes to use; None is 1, -1 is one for each core. The answer is the same bit for bit.
+        Processes to use; None is 1 unless in a joblib context, -1 is one for each core.
+        The answer is the same bit for bit.
     random_state : int, RandomState or None
         An int fixes the draws; otherwise a seed is taken from the generator, or from NumPy's own.
 
@@ -174,7 +176,7 @@ class RobustClassifier(AbstractClassifier):
         n_draws: int = 200,
         partition: str | AbstractPartition = "auto",
         ridge: float | Literal["auto"] = 1e-4,
-        n_jobs: int | None = 1,
+        n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.link = link
@@ -219,7 +221,7 @@ def _draw(
         seed=seed_of(estimator.random_state),
         ridge=estimator.ridge,
         bins=bins,
-        n_jobs=1 if estimator.n_jobs is None else estimator.n_jobs,
+        n_jobs=estimator.n_jobs,
     )
 
 

@@ -1,15 +1,18 @@
 """The main door: a formula and a data frame in, a fit out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 from tvdbayes._errors import Interrupted, SettingsError
 from tvdbayes.bootstrap import posterior_bootstrap
 from tvdbayes.cells import Cells
 from tvdbayes.divergences import AbstractDivergence
 from tvdbayes.families import AbstractFamily
+from tvdbayes.frontends._asked import Asked
 from tvdbayes.frontends._checks import check_table
+from tvdbayes.frontends._coarse import measure, warn_of_rounding
 from tvdbayes.frontends._fit import Fit
 from tvdbayes.frontends._progress import progress_bar
 from tvdbayes.frontends._settings import DIVERGENCES, PARTITIONS, named, network_of
@@ -17,7 +20,7 @@ from tvdbayes.frontends._survey import survey
 from tvdbayes.partitions import AbstractPartition
 from tvdbayes.posterior import Posterior
 from tvdbayes.predictors import MLP, Linear
-from tvdbayes.sources import Data, Missing
+from tvdbayes.sources import MAX_CELLS, Data, Grid, Missing, open_source
 from tvdbayes.weights import BaseMeasure, Prior
 
 __all__ = ["fit"]
@@ -47,8 +50,11 @@ def fit(
     refine: Literal["auto", "reweight"] | None = "auto",
     missing: Missing = "error",
     collinear: Literal["error", "drop"] = "error",
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
     device: str | None = None,
+    engine: Any = None,
+    grid: Grid | int | None = None,
+    max_cells: int = MAX_CELLS,
     resume: Fit | None = None,
     progress: bool | None = None,
 ) -> Fit:
@@ -59,8 +65,10 @@ def fit(
     formula : str
         ``"outcome ~ terms"``; terms are columns and C, log, sqrt, poly, ... of columns. Binomial
         outcomes may be written ``"successes / total ~ terms"``.
-    data : data frame, dict of columns, or path
-        pandas, polars, pyarrow, ...; a path to a CSV or Parquet file.
+    data : data frame, dict of columns, path, or Ibis table
+        pandas, polars, pyarrow, ...; a path to a CSV or Parquet file. Several files (a folder, or
+        a pattern such as ``"parts/*.parquet"``), files over 256 MiB and Ibis tables are grouped by
+        an engine, which gives back distinct rows with counts (``pip install 'tvdbayes[sql]'``).
     family : str or AbstractFamily
         "poisson", "negativebinomial", "geometric", "discreteweibull", "bernoulli", "binomial",
         "betabinomial", "categorical", "ordinal"; "zero_inflated_X", "hurdle_X" or "truncated_X"
@@ -104,11 +112,20 @@ def fit(
     collinear : str
         What to do with columns that others already determine: "error", or "drop" with a warning.
         A network has no coefficients that these would leave open, so it takes them as they are.
-    n_jobs : int
-        Processes to use.
+    n_jobs : int, optional
+        Blocks of draws to compute at once: 1 is this process, -1 is one for each core. Left out, it
+        is what a joblib context says (all of a cluster that it names), else 1; docs/CLUSTERS.md.
     device : str, optional
         "gpu" computes the draws on a graphics card by JAX (``pip install 'tvdbayes[jax]'``), which
         pays from about a hundred thousand rows of different x; "gpu:float32" in single precision.
+    engine : "memory", "duckdb" or an Ibis connection, optional
+        "memory" reads every row of a file, "duckdb" groups them first. With a connection, to
+        PostgreSQL or Spark say, `data` is the name of a table there.
+    grid : int or Grid, optional
+        Let the engine round continuous columns, each to so many values, so that rows repeat and
+        can be counted; `Fit.rounded` says what that does to the answer.
+    max_cells : int
+        Distinct rows that an engine may give back. More are refused before they are fetched.
     resume : Fit, optional
         Draws of the same fit that exist already: `Interrupted.partial` after Ctrl-C, or a loaded
         file. The result is the same bit for bit.
@@ -132,9 +149,9 @@ def fit(
     divergence = named(divergence, DIVERGENCES, "divergence", AbstractDivergence)
     groups = named(partition, PARTITIONS, "partition", AbstractPartition)
     prior = _prior(alpha, base_measure, n_atoms)
-    found = survey(
+    encode = partial(
+        survey,
         formula,
-        data,
         family=family,
         link=link,
         offset=offset,
@@ -143,6 +160,19 @@ def fit(
         weights=weights,
         predictors=predictors,
         network=None if network is None else network_of(network),
+        missing=missing,
+        collinear=collinear,
+    )
+    found = encode(open_source(data, engine=engine, grid=grid, max_cells=max_cells))
+    asked = Asked(
+        family=family,
+        link=link,
+        trials=trials,
+        partition=groups,
+        ridge=ridge,
+        bins=_starts(bins),
+        predictors=predictors and dict(predictors),
+        refine=refine,
         missing=missing,
         collinear=collinear,
     )
@@ -168,8 +198,17 @@ def fit(
                 progress=report,
             )
     except Interrupted as stop:
-        raise Interrupted(str(stop), found.fit_of(stop.partial)) from stop
-    return found.fit_of(posterior)
+        raise Interrupted(str(stop), found.fit_of(stop.partial, asked)) from stop
+    if found.coarsening is None:
+        return found.fit_of(posterior, asked)
+    rounded = measure(found.coarsening, posterior, lambda rows: encode(open_source(rows)).table)
+    warn_of_rounding(rounded)
+    return found.fit_of(posterior, asked, rounded)
+
+
+def _starts(bins: Any) -> Any:
+    """The first count of each bin; what is none goes on as it is, for the message to show."""
+    return tuple(bins) if isinstance(bins, Iterable) and not isinstance(bins, str) else bins
 
 
 def _posterior_of(resume: object) -> Posterior:

@@ -49,7 +49,7 @@ class RobustMLPClassifier(AbstractClassifier):
     epochs, learning_rate, batch_rows, weight_decay, hold_out
         How networks are trained, see `MLP`.
     n_jobs : int or None
-        Processes to use; None is 1, -1 is one for each core.
+        Processes to use; None is 1 unless in a joblib context, -1 is one for each core.
     device : str, optional
         Where to train: "gpu", or "gpu:float32"; the processor unless given.
     random_state : int, RandomState or None
@@ -92,7 +92,7 @@ class RobustMLPClassifier(AbstractClassifier):
         batch_rows: int = MLP.batch_rows,
         weight_decay: float = MLP.weight_decay,
         hold_out: float = MLP.hold_out,
-        n_jobs: int | None = 1,
+        n_jobs: int | None = None,
         device: str | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
@@ -144,7 +144,7 @@ class RobustMLPRegressor(AbstractCountRegressor):
     bins : "auto", "none" or numbers
         Counts that are compared together, by the first of each bin.
     n_jobs : int or None
-        Processes to use; None is 1, -1 is one for each core.
+        Processes to use; None is 1 unless in a joblib context, -1 is one for each core.
     device : str, optional
         Where to train: "gpu", or "gpu:float32"; the processor unless given.
     random_state : int, RandomState or None
@@ -188,7 +188,7 @@ class RobustMLPRegressor(AbstractCountRegressor):
         weight_decay: float = MLP.weight_decay,
         hold_out: float = MLP.hold_out,
         bins: Sequence[float] | Literal["auto", "none"] = "auto",
-        n_jobs: int | None = 1,
+        n_jobs: int | None = None,
         device: str | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
@@ -247,6 +247,6 @@ def _draw(
         ridge=AUTO_RIDGE,
         bins=bins,
         refine="auto" if estimator.refine == "reweight" else estimator.refine,
-        n_jobs=1 if estimator.n_jobs is None else estimator.n_jobs,
+        n_jobs=estimator.n_jobs,
         device=estimator.device,
     )

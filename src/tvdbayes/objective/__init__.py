@@ -11,11 +11,24 @@ from tvdbayes.cells import Cells
 from tvdbayes.divergences import AbstractDivergence
 from tvdbayes.objective._group import GroupProblem
 from tvdbayes.objective._layout import Layout
+from tvdbayes.objective._pairs import Pairs
 from tvdbayes.objective._penalty import TIE_BREAK, Penalty
-from tvdbayes.objective._row import RowProblem
-from tvdbayes.objective._units import Listed
+from tvdbayes.objective._row import RowExpansion, RowPoint, RowProblem
+from tvdbayes.objective._units import Listed, gauss_newton
 
-__all__ = ["TIE_BREAK", "GroupProblem", "Layout", "Listed", "Objective", "RowProblem"]
+__all__ = [
+    "TIE_BREAK",
+    "GroupProblem",
+    "Layout",
+    "Listed",
+    "Objective",
+    "Pairs",
+    "Penalty",
+    "RowExpansion",
+    "RowPoint",
+    "RowProblem",
+    "gauss_newton",
+]
 
 _FAR = 4.0
 _FREE = 1e-6

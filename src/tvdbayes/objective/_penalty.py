@@ -36,6 +36,11 @@ class Penalty:
         )
         return cls(np.where(slopes, ridge, 0.0)[:, None], pull[:, None], reference[:, None])
 
+    @classmethod
+    def none(cls, n_params: int) -> "Penalty":
+        """No pull at all."""
+        return cls(*np.zeros((3, n_params, 1)))
+
     def value(self, theta: Array) -> Array:
         """(d, B) to (B,)."""
         away = theta - self.reference

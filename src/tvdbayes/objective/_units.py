@@ -22,7 +22,7 @@ from tvdbayes.partitions import Bins, Grouping
 from tvdbayes.predictors import AbstractBound
 from tvdbayes.solvers import Accuracy
 
-__all__ = ["AbstractUnits", "Listed", "make_units"]
+__all__ = ["AbstractUnits", "Listed", "gauss_newton", "make_units"]
 
 
 _STEADY = 80
@@ -303,13 +303,9 @@ class PooledUnits(AbstractUnits):
         jacobian = self.jacobian(atom_mass * first) if anchor is None else anchor * mass
         if second is not None:
             grad, hess = self.pairs.pull_back(pull * first, pull * second)
+            hess += _products(jacobian, bend)
         else:
-            # Gauss-Newton: the second derivatives of the pmf nearly cancel over a group, and
-            # without them the curvature is never negative. Measured: fewer steps, half the time.
-            grad = self.pairs.pull_back_slope(pull * first)
-            hess = np.zeros((len(grad), *grad.shape))
-            bend = bend + _FLOOR * bend.mean(0)
-        hess += to_host(xp.einsum("iub,jub->ijb", jacobian * bend, jacobian))
+            grad, hess = self.pairs.pull_back_slope(pull * first), gauss_newton(jacobian, bend)
         return grad, hess, jacobian
 
     def change(self, jacobian: Array, step: Array) -> Array:
@@ -319,6 +315,19 @@ class PooledUnits(AbstractUnits):
     def jacobian(self, first: Array) -> Array:
         """Derivative of the unit masses in theta, (d, U, B)."""
         return xp.stack([self.total(first[k] * z) for k, z in self.pairs.columns])
+
+
+def gauss_newton(jacobian: Array, bend: Array) -> Array:
+    """Curvature (d, d, B) from the Jacobian (d, U, B) and the curvature of the kinks (U, B).
+
+    The second derivatives of the pmf nearly cancel over a group, and without them the curvature is
+    never negative. Measured: fewer steps, half the time.
+    """
+    return _products(jacobian, bend + _FLOOR * bend.mean(0))
+
+
+def _products(jacobian: Array, bend: Array) -> Array:
+    return to_host(xp.einsum("iub,jub->ijb", jacobian * bend, jacobian))
 
 
 def make_units(

@@ -347,9 +347,12 @@ def _facts(fit: Reportable, outcome: str) -> Iterator[tuple[str, str]]:
     """The data and the settings, one by one."""
     posterior, data = fit.posterior, fit.data
     cells, family = posterior.cells, posterior.model.family
-    n_rows, n_out = len(fit.cell_of_row), int((fit.cell_of_row < 0).sum())
+    n_lines, n_out = len(fit.cell_of_row), int((fit.cell_of_row < 0).sum())
     out = f", of which {n_out:,} were left out (gaps or weight zero)" if n_out else ""
-    yield "Rows", f"{n_rows:,}{out}"
+    grouped = "" if fit.n_rows == n_lines else f", equal ones put together: {n_lines:,} lines"
+    yield "Rows", f"{fit.n_rows:,}{grouped}{out}"
+    if fit.rounded is not None:
+        yield "Rounding", str(fit.rounded)
     if data is not None and data.weights is not None:
         yield "Weights", f"{data.weights}, in all {cells.n_obs:,.12g}"
     yield "Outcome", f"{outcome}: {_spread(cells.y, cells.counts, family.levels)}"

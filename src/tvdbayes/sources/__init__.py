@@ -1,27 +1,134 @@
 """Anything that holds rows, to a table of distinct rows: frames, files, databases."""
 
 import os
+import sys
+from pathlib import Path
 from typing import Any
 
+from tvdbayes._errors import DataError, SettingsError
+from tvdbayes.sources._duckdb import SQL_EXTRA, files_of, is_pattern, open_files, require_ibis
 from tvdbayes.sources._files import read_file
 from tvdbayes.sources._frames import FrameSource, open_frame
+from tvdbayes.sources._grid import Coarsening, Grid
+from tvdbayes.sources._sql import MAX_CELLS, SqlSource
 from tvdbayes.sources._table import AbstractSource, Missing, Table, did_you_mean
 
 __all__ = [
+    "MAX_CELLS",
     "AbstractSource",
+    "Coarsening",
     "Data",
     "FrameSource",
+    "Grid",
     "Missing",
+    "SqlSource",
     "Table",
     "did_you_mean",
+    "files_of",
     "open_data",
+    "open_source",
     "read_file",
 ]
 
 Data = Any
-"""A data frame (pandas, polars, pyarrow, ...), a dict of columns, or a path to CSV or Parquet."""
+"""A data frame (pandas, polars, pyarrow, ...), a dict of columns, a path, or an Ibis table."""
+
+_LARGE = 256 << 20
+"""Bytes of a file from which on it is grouped rather than read."""
 
 
 def open_data(data: Data) -> FrameSource:
-    """Data that are read whole."""
+    """Data that are read whole, row by row."""
+    if is_ibis(data):
+        raise DataError(
+            "An Ibis table is only grouped, for fits; here rows are needed one by one. Pass "
+            "table.to_pandas()."
+        )
     return open_frame(read_file(data) if isinstance(data, str | os.PathLike) else data)
+
+
+def open_source(
+    data: Data,
+    *,
+    engine: Any = None,
+    grid: Grid | int | None = None,
+    max_cells: int = MAX_CELLS,
+    sep: str = ",",
+) -> AbstractSource:
+    """Whatever a user calls data; see `tvdbayes.fit` for `engine`, `grid` and `max_cells`."""
+    if isinstance(data, AbstractSource):
+        return data
+    rounded = None if grid is None else Grid.of(grid)
+    if isinstance(engine, str) and engine not in ("memory", "duckdb"):
+        raise SettingsError(
+            f'engine must be "memory", "duckdb" or an Ibis connection; got {engine!r}.'
+        )
+    if engine == "memory" and (rounded is not None or is_ibis(data)):
+        raise SettingsError(
+            'engine="memory" reads rows one by one: it neither rounds (grid=) nor takes an Ibis '
+            "table. Leave engine= out."
+        )
+    connected = engine is not None and not isinstance(engine, str)
+    if connected:
+        data = _named_table(engine, data)
+    elif engine == "duckdb" or rounded is not None:
+        return _in_duckdb(data, max_cells, rounded, sep)
+    if is_ibis(data):
+        return SqlSource(data, max_cells, rounded)
+    if isinstance(data, str | os.PathLike):
+        large = engine is None and _is_large(data)
+        return _in_duckdb(data, max_cells, None, sep) if large else open_frame(read_file(data, sep))
+    return open_frame(data)
+
+
+def is_ibis(data: object) -> bool:
+    """Whether data are an Ibis table, found out without importing Ibis."""
+    ibis = sys.modules.get("ibis")
+    return ibis is not None and isinstance(data, ibis.expr.types.Table)
+
+
+def _is_large(path: str | os.PathLike[str]) -> bool:
+    """Whether files are many or large enough to be grouped by an engine."""
+    if is_pattern(path):
+        return True
+    file = Path(path)
+    if not (file.is_file() and file.stat().st_size >= _LARGE):
+        return False
+    try:
+        require_ibis()
+    except SettingsError as error:
+        raise SettingsError(
+            f"{os.fspath(path)!r} holds {file.stat().st_size / 2**30:.1f} GiB. Have it grouped by "
+            f'DuckDB ({SQL_EXTRA}), or read it whole with engine="memory".'
+        ) from error
+    return True
+
+
+def _named_table(engine: Any, name: Data) -> Any:
+    """A table of a connection by its name, which is never read as SQL."""
+    if not isinstance(engine, require_ibis().BaseBackend):
+        raise SettingsError(
+            f'engine must be "memory", "duckdb" or an Ibis connection; got {engine!r:.60}.'
+        )
+    if not isinstance(name, str):
+        raise SettingsError(
+            "With an Ibis connection as engine=, data is the name of a table in it; got "
+            f"{type(name).__name__}."
+        )
+    try:
+        return engine.table(name)
+    except Exception as error:
+        # Each engine has exceptions of its own; all mean that there is no such table.
+        known = did_you_mean(name, engine.list_tables())
+        raise DataError(f"The engine has no table {name!r}.{known}") from error
+
+
+def _in_duckdb(data: Data, max_cells: int, grid: Grid | None, sep: str) -> SqlSource:
+    """Files, or a data frame, as a table of DuckDB's."""
+    if is_ibis(data):
+        return SqlSource(data, max_cells, grid)
+    if isinstance(data, str | os.PathLike):
+        csv = Path(files_of(data)[0]).suffix.lower() == ".csv"
+        return SqlSource(open_files(data, sep), max_cells, grid, untyped=csv)
+    ibis = require_ibis()
+    return SqlSource(ibis.memtable(open_frame(data).native.to_arrow()), max_cells, grid)

@@ -19,6 +19,8 @@ from tvdbayes.sources._table import AbstractSource, Missing, Table, require_uniq
 
 __all__ = ["FrameSource", "open_frame"]
 
+_WIDE = (np.dtype(bool), np.dtype(np.int64), np.dtype(np.float64))
+
 
 @dataclass(frozen=True, eq=False)
 class FrameSource(AbstractSource):
@@ -30,7 +32,21 @@ class FrameSource(AbstractSource):
     def columns(self) -> list[str]:
         return list(self.native.columns)
 
-    def table(self, used: Sequence[str], weights: str | None, missing: Missing) -> Table:
+    def whole(self) -> pd.DataFrame:
+        return self.native.to_pandas()
+
+    def rows(self, used: Sequence[str]) -> pd.DataFrame:
+        """Some columns, every row for itself, gaps and all."""
+        used, _ = wanted(self, used, None, "error")
+        return pd.DataFrame({name: _column(self.native[name], name) for name in used}, copy=False)
+
+    def table(
+        self,
+        used: Sequence[str],
+        weights: str | None,
+        missing: Missing,
+        exact: Sequence[str] = (),
+    ) -> Table:
         used, every = wanted(self, used, weights, missing)
         columns = {name: _column(self.native[name], name) for name in every}
         n = len(self.native)
@@ -52,13 +68,16 @@ class FrameSource(AbstractSource):
             _require_present(columns[name], name, kept)
         rows = np.flatnonzero(kept)
         frame = pd.DataFrame({name: columns[name].to_numpy()[rows] for name in used}, copy=False)
+        declared = {}
         for name in used:
             if isinstance(columns[name].dtype, pd.CategoricalDtype):
+                declared[name] = tuple(columns[name].cat.categories.tolist())
                 levels = columns[name].iloc[rows].cat.remove_unused_categories()
                 frame[name] = pd.Series(levels.array)
         index, first = distinct_rows([_codes(frame[name], name) for name in used])
         total = totals(index, counts[rows], len(first))
-        return Table(frame.iloc[first].reset_index(drop=True), total, index, rows, n)
+        distinct = frame.iloc[first].reset_index(drop=True)
+        return Table(distinct, total, index, rows, n, declared=declared)
 
 
 def open_frame(data: Any) -> FrameSource:
@@ -110,7 +129,8 @@ def _plain(column: pd.Series, name: str) -> pd.Series:
     """Numbers as numbers, text as objects; objects that are all numbers are numbers."""
     kind = getattr(column.dtype, "kind", "O")
     if kind in "biuf" and isinstance(column.dtype, np.dtype):
-        return column
+        # Formulas calculate with columns: narrow numbers would overflow, or round, unseen.
+        return column if column.dtype in _WIDE else column.astype(_wide(column))
     if kind in "biuf":
         if kind == "b" and not column.isna().any():
             return column.astype(bool)
@@ -132,6 +152,11 @@ def _plain(column: pd.Series, name: str) -> pd.Series:
             "Make it one or the other."
         )
     return values
+
+
+def _wide(column: pd.Series) -> type[np.number]:
+    whole = column.dtype.kind != "f" and bool((column <= np.iinfo(np.int64).max).all())
+    return np.int64 if whole else np.float64
 
 
 def _codes(column: pd.Series, name: str) -> tuple[IntArray, int]:

@@ -7,8 +7,8 @@ those few.
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ import pandas as pd
 
 from tvdbayes._errors import DataError, SettingsError, listing
 from tvdbayes._typing import Array, BoolArray, IntArray
+from tvdbayes.sources._grid import Coarsening
 
 __all__ = ["AbstractSource", "Missing", "Table", "did_you_mean", "require_unique", "wanted"]
 
@@ -41,6 +42,14 @@ class Table:
         The number of each kept row in the input.
     n_rows : int
         Rows of the input.
+    unit : str
+        What the rows of the input are called in messages.
+    n_grouped : int, optional
+        Rows of the table that an engine has grouped; the input is then what it gave.
+    coarsening : Coarsening, optional
+        What rounding by the engine has done to them.
+    declared : mapping
+        The levels of each category in their order, those that no row has included.
     """
 
     frame: pd.DataFrame
@@ -48,11 +57,15 @@ class Table:
     index: IntArray
     rows: IntArray
     n_rows: int
+    unit: str = "row"
+    n_grouped: int | None = None
+    coarsening: Coarsening | None = None
+    declared: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
 
     def listing(self, wrong: BoolArray, values: Any) -> str:
         """Say how many input rows are wrong, and name the first, from flags of distinct rows."""
         spread = np.asarray(values, dtype=object)[self.index]
-        return listing(wrong[self.index], spread, "row", self.rows)
+        return listing(wrong[self.index], spread, self.unit, self.rows)
 
     def of_input(self, numbers: IntArray) -> IntArray:
         """Numbers of distinct rows for every row of the input, -1 where it was left out."""
@@ -70,8 +83,21 @@ class AbstractSource(ABC):
         """Names of the columns."""
 
     @abstractmethod
-    def table(self, used: Sequence[str], weights: str | None, missing: Missing) -> Table:
-        """The distinct rows of some columns, rows without weight left out."""
+    def table(
+        self,
+        used: Sequence[str],
+        weights: str | None,
+        missing: Missing,
+        exact: Sequence[str] = (),
+    ) -> Table:
+        """The distinct rows of some columns, rows without weight left out.
+
+        Columns in `exact` must stay as they are where others are rounded.
+        """
+
+    def whole(self) -> pd.DataFrame | None:
+        """Every row with all columns, where they are here one by one."""
+        return None
 
 
 def wanted(

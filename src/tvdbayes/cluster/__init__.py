@@ -1,0 +1,30 @@
+"""Fits to rows that no single worker can hold: every sum over rows is a map and a tree of sums."""
+
+from tvdbayes.cluster._chunks import Chunk, Rules, spread_of
+from tvdbayes.cluster._dask import dask_module
+from tvdbayes.cluster._groups import groups_for, scaled_up
+from tvdbayes.cluster._rows import AbstractRows, DaskRows, HeldRows, joined, result_of
+from tvdbayes.cluster._solve import solve_rows
+from tvdbayes.cluster._sums import Given, Likelihood, Losses, Masses, Pulls
+from tvdbayes.cluster._weights import RowWeights
+
+__all__ = [
+    "AbstractRows",
+    "Chunk",
+    "DaskRows",
+    "Given",
+    "HeldRows",
+    "Likelihood",
+    "Losses",
+    "Masses",
+    "Pulls",
+    "RowWeights",
+    "Rules",
+    "dask_module",
+    "groups_for",
+    "joined",
+    "result_of",
+    "scaled_up",
+    "solve_rows",
+    "spread_of",
+]

@@ -1,0 +1,63 @@
+"""Random weights of rows that are made again whenever they are needed, and never kept.
+
+A weight depends on the seed, the block of eight draws, the number of the chunk, and the place of
+the row in it: nothing else, so a chunk that is lost and read again gets the same weights.
+"""
+
+import numpy as np
+
+from tvdbayes._typing import Array, IntArray
+from tvdbayes.weights import Stream
+
+__all__ = ["UNWEIGHTED", "RowWeights"]
+
+UNWEIGHTED = -1
+"""The number of the draw that leaves every row as it is."""
+
+_BLOCK = 8
+"""Draws that share a generator."""
+
+
+class RowWeights:
+    """The weights of one chunk, for some draws, handed out from the first row on.
+
+    They are standard exponentials (the Bayesian bootstrap), in single precision: the logarithm of
+    seven digits costs half of what numpy's exponentials do. Rows that count several times have
+    Gamma(count).
+    """
+
+    def __init__(self, seed: int, chunk: int, draws: IntArray) -> None:
+        self._draws = draws
+        self._generators = {
+            int(block): np.random.Generator(
+                np.random.SFC64(
+                    np.random.SeedSequence(seed, spawn_key=(Stream.ROWS, int(block), chunk))
+                )
+            )
+            for block in np.unique(draws[draws >= 0] // _BLOCK)
+        }
+
+    def take(self, n: int, counts: Array | None) -> Array:
+        """Weights (n, B) of the next n rows, which count so often."""
+        weights = np.empty((n, self._draws.size))
+        plain = self._draws == UNWEIGHTED
+        if plain.any():
+            weights[:, plain] = 1.0 if counts is None else counts[:, None]
+        for block, rng in self._generators.items():
+            made = _exponentials(rng, n) if counts is None else _gammas(rng, counts)
+            mine = np.flatnonzero(self._draws // _BLOCK == block)
+            weights[:, mine] = made[:, self._draws[mine] % _BLOCK]
+        return weights
+
+
+def _exponentials(rng: np.random.Generator, n: int) -> Array:
+    uniform = rng.random((n, _BLOCK), np.float32)
+    # 1 - u is never 0, so that no weight is infinite.
+    np.subtract(1.0, uniform, out=uniform)
+    np.log(uniform, out=uniform)
+    negative: Array = np.negative(uniform, out=uniform)
+    return negative
+
+
+def _gammas(rng: np.random.Generator, counts: Array) -> Array:
+    return rng.standard_gamma(counts[:, None], (counts.size, _BLOCK))

@@ -1,0 +1,120 @@
+"""From a piece of the data to a chunk of encoded rows with their groups."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from formulaic import ModelSpec
+
+from tvdbayes._errors import DataError
+from tvdbayes._typing import Array, IntArray
+from tvdbayes.cells import Cells
+from tvdbayes.cluster import Chunk
+from tvdbayes.execution import single_threaded
+from tvdbayes.families import AbstractFamily
+from tvdbayes.frontends._columns import numbers, offsets, trials_of
+from tvdbayes.frontends._encoded import encode_frame
+from tvdbayes.frontends._look import Used
+from tvdbayes.partitions import LearnedGroups
+from tvdbayes.sources import Table, open_data
+
+__all__ = ["Recipe", "join_frames", "some_rows"]
+
+_LABELLED = 1024
+"""Rows whose groups are found at a time: distances to a thousand centres then stay in the cache."""
+
+
+def some_rows(frame: pd.DataFrame, rows: IntArray, used: Sequence[str]) -> pd.DataFrame:
+    """These rows of a piece."""
+    return open_data(frame).rows(used).iloc[rows]
+
+
+def join_frames(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Rows of neighbours, in their order."""
+    return pd.concat(list(parts), ignore_index=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """How rows are encoded and grouped: as a sample of them was.
+
+    Parameters
+    ----------
+    used : Used
+        The columns, and what for.
+    law : AbstractFamily
+    spec : formulaic.ModelSpec
+        How columns become covariates.
+    names : tuple of str
+        The covariates.
+    groups : LearnedGroups
+    """
+
+    used: Used
+    law: AbstractFamily
+    spec: ModelSpec
+    names: tuple[str, ...]
+    groups: LearnedGroups
+
+    @property
+    def sizes(self) -> list[int]:
+        """Groups of each partition, those that may stay empty included."""
+        groups = self.groups
+        own = len(groups.common)
+        return [len(centres) + own for centres in groups.centres] or [own + 1]
+
+    def chunk(self, frame: pd.DataFrame, number: int, first: int) -> Chunk:
+        """Encode the piece with this number, which begins at this row of the data."""
+        used, n = self.used, len(frame)
+        rows = open_data(frame).rows(used.columns)
+        each = np.arange(n)
+        table = Table(rows, np.ones(n), each, first + each, n)
+        counts = np.ones(n) if used.weights is None else numbers(table, used.weights)
+        offset = offsets(table, used.offset, used.exposure)
+        cells = Cells(
+            self._covariates(table),
+            np.zeros(n) if offset is None else offset,
+            trials_of(table, used.trials, self.law),
+            each,
+            numbers(table, used.outcome),
+            counts,
+            self.names,
+        )
+        with single_threaded():
+            groups = np.concatenate(
+                [
+                    self.groups.group(_rows_of(cells, slice(at, at + _LABELLED))).groups
+                    for at in range(0, n, _LABELLED)
+                ],
+                axis=1,
+            )
+        groups += np.cumsum([0, *self.sizes[:-1]])[:, None]
+        made = Chunk.of(number, cells, groups, counted=used.weights is not None)
+        return made.without(counts == 0)
+
+    def _covariates(self, table: Table) -> Array:
+        x = np.ascontiguousarray(encode_frame((self.spec,), self.names, table.frame))
+        for name, column in zip(self.names, x.T, strict=True):
+            wrong = ~np.isfinite(column)
+            if wrong.any():
+                raise DataError(
+                    f"Every value of {name!r} must be a finite number; among rows "
+                    f"{table.rows[0]} to {table.rows[-1]}, {table.listing(wrong, column)}. "
+                    "Drop or repair these rows first."
+                )
+        return x
+
+
+def _rows_of(cells: Cells, rows: slice) -> Cells:
+    """Some rows of a table in which every row is its own x row."""
+    y = cells.y[rows]
+    return Cells(
+        cells.x[rows],
+        cells.offset[rows],
+        cells.trials[rows],
+        np.arange(len(y)),
+        y,
+        cells.counts[rows],
+        cells.names,
+    )

@@ -1,0 +1,496 @@
+"""The door for data that are too large for one worker: sums over rows on a Dask cluster."""
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from tvdbayes._errors import (
+    BoundaryWarning,
+    ConvergenceWarning,
+    DataError,
+    FamilyError,
+    SeparationWarning,
+    SettingsError,
+    SmallGroupsWarning,
+    TooFewRowsWarning,
+)
+from tvdbayes._typing import Array, IntArray
+from tvdbayes.bootstrap import AUTO_RIDGE, Solved
+from tvdbayes.cells import Cells
+from tvdbayes.cluster import (
+    DaskRows,
+    Rules,
+    dask_module,
+    groups_for,
+    joined,
+    result_of,
+    scaled_up,
+    solve_rows,
+    spread_of,
+)
+from tvdbayes.divergences import KLD, TVD
+from tvdbayes.families import AbstractFamily
+from tvdbayes.frontends._columns import require_name, trials_of
+from tvdbayes.frontends._fit import Fit
+from tvdbayes.frontends._guard import read_formula
+from tvdbayes.frontends._laws import family_by_name
+from tvdbayes.frontends._look import Look, Used, categories_of
+from tvdbayes.frontends._pieces import open_pieces
+from tvdbayes.frontends._progress import progress_bar
+from tvdbayes.frontends._recipe import Recipe, join_frames, some_rows
+from tvdbayes.frontends.formula import fit
+from tvdbayes.objective import Layout, Objective
+from tvdbayes.partitions import Bins, GroupReport, LearnedGroups, learn_bins, report_groups
+from tvdbayes.posterior import Summary
+from tvdbayes.posterior.effects import Effect
+from tvdbayes.posterior.summary import IntervalKind
+from tvdbayes.solvers import Solution, Status
+from tvdbayes.sources import Data, Table
+from tvdbayes.weights import Stream
+
+__all__ = ["LargeFit", "fit_large"]
+
+_CHUNK_ROWS = 1 << 18
+_SAMPLE_ROWS = 100_000
+_MOST_NODES = 500
+_STAGES = 6
+
+
+def fit_large(
+    formula: str,
+    data: Any,
+    *,
+    client: Any = None,
+    family: str | AbstractFamily = "bernoulli",
+    link: str | None = None,
+    n_draws: int = 50,
+    seed: int = 0,
+    offset: str | None = None,
+    exposure: str | None = None,
+    trials: str | int | None = None,
+    weights: str | None = None,
+    ridge: float | Literal["auto"] = "auto",
+    chunk_rows: int = _CHUNK_ROWS,
+    progress: bool | None = None,
+) -> "LargeFit":
+    """Fit a model to rows that no single worker can hold, on a Dask cluster.
+
+    The covariates need not repeat (where they do, `fit` groups tables of any size). A sample of
+    100,000 rows is fitted here first: it gives the starts, the coding of the columns, and the rule
+    by which rows are put into groups. Rows then stay on the workers, and each step of the search
+    is a sum over all of them. Random weights are made again wherever they are needed.
+
+    Parameters
+    ----------
+    formula : str
+        As in `fit`. Levels of categories are those of all rows, at most 1,000 in a column; what
+        ``center``, ``scale``, ``poly`` and ``bs`` remember of the data is that of the sample.
+    data : Dask DataFrame, or path
+        A path, a pattern such as ``"parts/*.parquet"``, or a folder, of Parquet or CSV files that
+        every worker can read. Rows with gaps are an error.
+    client : distributed.Client, optional
+        The cluster. None starts one worker for each core of this machine, and stops them at the
+        end; a script must then be guarded by ``if __name__ == "__main__":``.
+    family : str or AbstractFamily
+        One with a single predictor: "bernoulli", "binomial", "poisson", "geometric".
+    link : str, optional
+        As in `fit`.
+    n_draws, seed : int
+        Posterior draws, and the seed that fixes them. The result is the same bit for bit for any
+        number of workers, but not for another order of the rows or other `chunk_rows`.
+    offset, exposure, trials, weights, ridge
+        As in `fit`.
+    chunk_rows : int
+        Rows that are kept and computed together. Partitions of a Dask DataFrame stay as they are.
+    progress : bool, optional
+        Whether to show a bar; by default only on a terminal, after a second.
+
+    Returns
+    -------
+    LargeFit
+    """
+    law = _law(family, link)
+    _check(n_draws, seed, chunk_rows)
+    pieces = open_pieces(data, chunk_rows)
+    options = {"offset": offset, "exposure": exposure, "weights": weights}
+    used = _used(formula, pieces.columns, law, trials, options)
+    with _cluster(client) as there, progress_bar(progress, "all rows") as report:
+        stage = _stages(report)
+        frames = pieces.frames(used.columns)
+        look = _look(there, frames, used, law)
+        stage()
+        sample = _fit_sample(
+            formula,
+            _sample(there, frames, used, look, seed),
+            family=family,
+            link=link,
+            n_draws=n_draws,
+            seed=seed,
+            offset=offset,
+            exposure=exposure,
+            trials=trials,
+            weights=weights,
+            ridge=ridge,
+            progress=False,
+        )
+        stage()
+        recipe, rules = _recipe(sample, used, look, seed)
+        stage()
+        rows = DaskRows(rules, there, _chunks(there, frames, look, recipe))
+        stage()
+        solved = solve_rows(
+            rows,
+            sample.posterior.minimiser,
+            sample.posterior.kld_minimiser,
+            n_draws=n_draws,
+            ridge=AUTO_RIDGE if ridge == "auto" else float(ridge),
+        )
+        stage()
+    made = LargeFit(sample, _whole(sample, recipe.groups, rules, solved, look.n_rows), look.n_rows)
+    _warn_of(made)
+    return made
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LargeFit:
+    """A model fitted to rows that lie elsewhere: estimates and draws, robust beside ordinary.
+
+    Parameters
+    ----------
+    sample : Fit
+        The ordinary fit of the sample of rows that was brought here: its draws are wider, and its
+        rows, misfit and pictures are those of the sample. Beside rows drawn at random it holds up
+        to 20 rows of each level and the rows with the smallest and largest numbers.
+    whole : Fit
+        The draws of all rows, beside the rows of the sample: for predictions and effects.
+    n_rows : int
+        Rows of the data.
+    """
+
+    sample: Fit
+    whole: Fit
+    n_rows: int
+
+    @property
+    def formula(self) -> str:
+        """As given."""
+        return self.sample.formula
+
+    @property
+    def param_names(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self.whole.param_names
+
+    @property
+    def estimate(self) -> Array:
+        """Point estimate (d,): the minimiser for the unweighted data."""
+        return self.whole.posterior.minimiser
+
+    @property
+    def kld_estimate(self) -> Array:
+        """Maximum likelihood on all rows, (d,)."""
+        return self.whole.posterior.kld_minimiser
+
+    @property
+    def draws(self) -> Array:
+        """Posterior draws, (B, d)."""
+        return self.whole.posterior.draws
+
+    @property
+    def kld_draws(self) -> Array:
+        """The ordinary twin on the same random weights, (B, d)."""
+        return self.whole.posterior.kld_draws
+
+    @property
+    def distance(self) -> Array:
+        """The total variation distance that each draw reached, (B,)."""
+        return self.whole.posterior.distance
+
+    @property
+    def status(self) -> IntArray:
+        """How the search of each draw ended, codes of `Status`, (B,)."""
+        return self.whole.posterior.status
+
+    @property
+    def kld_status(self) -> IntArray:
+        """The same for the ordinary twin, (B,)."""
+        return self.whole.posterior.kld_status
+
+    @property
+    def groups(self) -> GroupReport:
+        """Which rows were compared together; sizes are estimated from the sample."""
+        return self.whole.posterior.groups
+
+    @property
+    def seed(self) -> int:
+        """As given."""
+        return self.whole.posterior.seed
+
+    def summary(
+        self,
+        interval: float = 0.9,
+        *,
+        kind: IntervalKind = "equal",
+        rope: tuple[float, float] | None = None,
+    ) -> Summary:
+        """Coefficients with intervals, robust beside ordinary; see `Posterior.summary`."""
+        return self.whole.summary(interval, kind=kind, rope=rope)
+
+    def predict(
+        self,
+        new: Data,
+        kind: Literal["mean", "pmf", "outcome", "class"] = "mean",
+        *,
+        interval: float = 0.9,
+        outcomes: Sequence[object] | None = None,
+        seed: int | None = None,
+        ordinary: bool = False,
+    ) -> pd.DataFrame:
+        """Predict rows of new data, which fit into memory; see `Fit.predict`."""
+        return self.whole.predict(
+            new, kind, interval=interval, outcomes=outcomes, seed=seed, ordinary=ordinary
+        )
+
+    def effects(self, variable: str, **options: Any) -> Effect:
+        """Average effect of a column over the rows of the sample; see `Fit.effects`."""
+        return self.whole.effects(variable, **options)
+
+    def __repr__(self) -> str:
+        certified = np.mean(self.status == Status.CONVERGED) if self.status.size else 1.0
+        law = type(self.whole.posterior.model.family).__name__
+        return (
+            f"{self.formula}\n<{law} fit by tvd to {self.n_rows:,} rows: {len(self.draws)} draws "
+            f"of {len(self.param_names)} parameters, {certified:.1%} certified minima>"
+        )
+
+
+def _law(family: str | AbstractFamily, link: str | None) -> AbstractFamily:
+    """The family, which must have one predictor."""
+    by_level = isinstance(family, str) and family in ("categorical", "ordinal")
+    law = None if by_level else family_by_name(family, link)
+    if law is None or law.levels or len(law.predictors) > 1:
+        name = family if isinstance(family, str) else type(family).__name__
+        raise FamilyError(
+            f"The family {name!r} has several predictors, which rows on a cluster are not fitted "
+            'with. Use "bernoulli", "binomial", "poisson" or "geometric", or fit a sample of the '
+            "rows with tvdbayes.fit."
+        )
+    return law
+
+
+def _check(n_draws: object, seed: object, chunk_rows: object) -> None:
+    for name, value, least in (
+        ("n_draws", n_draws, 0),
+        ("seed", seed, 0),
+        ("chunk_rows", chunk_rows, 1),
+    ):
+        whole = isinstance(value, Integral) and not isinstance(value, bool)
+        if not (whole and value >= least):  # type: ignore[operator]
+            raise SettingsError(
+                f"{name} must be a whole number of at least {least}; got {value!r}."
+            )
+
+
+def _used(
+    formula: str,
+    columns: list[str],
+    law: AbstractFamily,
+    trials: str | int | None,
+    options: dict[str, str | None],
+) -> Used:
+    """What the formula and the options use of the data."""
+    reading = read_formula(formula, columns)
+    asked = reading.trials if trials is None else trials
+    for option, name in options.items():
+        if name is not None:
+            require_name(name, option)
+    if not (law.needs_trials and isinstance(asked, str)):
+        # No row is needed to see that these are missing, or out of place.
+        none = np.zeros(0, np.intp)
+        trials_of(Table(pd.DataFrame(), np.ones(0), none, none, 0), asked, law)
+    for given in (asked, *options.values()):
+        if isinstance(given, str) and given not in columns:
+            raise DataError(
+                f"{given!r} is no column of the data. Columns: {', '.join(columns[:30])}."
+            )
+    levels = categories_of(reading) | ({asked} if isinstance(asked, str) else set())
+    return Used(reading.outcome, reading.columns, levels, trials=asked, **options)
+
+
+@contextmanager
+def _cluster(client: Any) -> Iterator[Any]:
+    """A client of the user's, or of a cluster that lives as long as this."""
+    distributed = dask_module("distributed")
+    if client is None:
+        with (
+            distributed.LocalCluster(threads_per_worker=1, dashboard_address=None) as cluster,
+            distributed.Client(cluster) as own,
+        ):
+            yield own
+        return
+    if not isinstance(client, distributed.Client) or client.asynchronous:
+        raise SettingsError(
+            "client must be a distributed.Client that is not asynchronous; "
+            f"got {type(client).__name__}."
+        )
+    yield client
+
+
+def _stages(report: Callable[[int, int], None] | None) -> Callable[[], None]:
+    done = 0
+
+    def stage() -> None:
+        nonlocal done
+        done += 1
+        if report is not None:
+            report(done, _STAGES)
+
+    return stage
+
+
+def _look(client: Any, frames: list[Any], used: Used, law: AbstractFamily) -> Look:
+    """Look at all rows, and refuse what cannot be used."""
+    delayed = dask_module("dask").delayed
+
+    at = delayed(Look.at, pure=False)
+    parts = client.compute([at(frame, used, law) for frame in frames])
+    look: Look = joined(client, parts, Look.join)
+    look.check(used, law)
+    return look
+
+
+def _sample(client: Any, frames: list[Any], used: Used, look: Look, seed: int) -> pd.DataFrame:
+    """Rows drawn at random, and those without which the data are not known."""
+    delayed = dask_module("dask").delayed
+
+    rng = Stream.generator(seed, Stream.ROWS)
+    drawn = rng.choice(look.n_rows, min(look.n_rows, _SAMPLE_ROWS), replace=False)
+    rows = np.union1d(drawn, look.must_see())
+    ends = np.cumsum(look.sizes)
+    cuts = np.searchsorted(rows, np.append(0, ends))
+    take = delayed(some_rows, pure=False)
+    parts = [
+        take(frame, rows[a:b] - (end - size), used.columns)
+        for frame, a, b, end, size in zip(frames, cuts, cuts[1:], ends, look.sizes, strict=False)
+        if b > a
+    ]
+    found: pd.DataFrame = joined(client, client.compute(parts), join_frames)
+    return found
+
+
+def _fit_sample(formula: str, frame: pd.DataFrame, **options: Any) -> Fit:
+    """The ordinary fit of the sample, which is silent about what only concerns its size."""
+    of_size = (
+        *(BoundaryWarning, ConvergenceWarning, SeparationWarning),
+        *(SmallGroupsWarning, TooFewRowsWarning),
+    )
+    with warnings.catch_warnings():
+        for kind in of_size:
+            warnings.simplefilter("ignore", kind)
+        return fit(formula, frame, **options)
+
+
+def _recipe(sample: Fit, used: Used, look: Look, seed: int) -> tuple[Recipe, Rules]:
+    """How all rows are encoded, grouped and compared: as the sample is, in groups for all rows."""
+    cells, model = sample.posterior.cells, sample.posterior.model
+    groups = groups_for(cells, look.n_rows, model.complexity(cells), seed)
+    recipe = Recipe(used, model.family, sample.encoding, cells.names, groups)
+    trials = np.unique(cells.trials)
+    bins = None if model.family.binary else _bins(cells, groups, model.family)
+    sizes = recipe.sizes
+    rules = Rules(model, spread_of(cells), sum(sizes), len(sizes), bins, trials, seed)
+    n_nodes = rules.nodes[1].size
+    if n_nodes > _MOST_NODES:
+        raise DataError(
+            f"The outcome {used.outcome!r} is spread so widely (up to {cells.y.max():g}) that each "
+            f"row needs {n_nodes} probabilities; at most {_MOST_NODES} are computed on a cluster. "
+            "Cap the outcome, or fit a sample of the rows with tvdbayes.fit."
+        )
+    return recipe, rules
+
+
+def _bins(cells: Cells, groups: LearnedGroups, law: AbstractFamily) -> Bins:
+    """Outcomes that are compared together; they leave no gap, since the sample has both ends."""
+    grouping = groups.group(cells)
+    size = report_groups(cells, groups.name, grouping).median_size
+    outcomes = np.unique(cells.y)
+    learned = learn_bins(cells, grouping, size) or Bins(outcomes, outcomes)
+    return learned.filled().isolating(law.spikes)
+
+
+def _chunks(client: Any, frames: list[Any], look: Look, recipe: Recipe) -> list[Any]:
+    """Encode all pieces that have rows, on the workers, where they stay."""
+    delayed = dask_module("dask").delayed
+    shared, starts = delayed(recipe, pure=False), np.cumsum((0, *look.sizes))
+    encode = delayed(Recipe.chunk, pure=False)
+    chunks = client.compute(
+        [
+            encode(shared, frame, number, int(start))
+            for number, (frame, start, size) in enumerate(
+                zip(frames, starts, look.sizes, strict=False)
+            )
+            if size
+        ]
+    )
+    dask_module("distributed").wait(chunks)
+    for chunk in chunks:
+        if chunk.status != "finished":
+            result_of(chunk)
+    return list(chunks)
+
+
+def _whole(
+    sample: Fit, groups: LearnedGroups, rules: Rules, solved: tuple[Solved, Solved], n_rows: int
+) -> Fit:
+    """The draws of all rows in the place of those of the sample."""
+    cells, (alone, found) = sample.posterior.cells, solved
+    layout = Layout(rules.model, cells, groups, cells, rules.model.family.binary, rules.bins)
+    report = report_groups(scaled_up(cells, n_rows), groups.name, layout.grouping)
+    posterior = replace(
+        sample.posterior,
+        divergence=TVD(),
+        partition=groups,
+        minimiser=alone.robust.theta[:, 0],
+        minimiser_distance=float(alone.distance[0]),
+        kld_minimiser=alone.twin.theta[:, 0],
+        draws=found.robust.theta.T,
+        distance=found.distance,
+        status=_status(Objective(layout, TVD()), found.robust),
+        n_iter=found.robust.n_iter,
+        decrement=found.robust.decrement,
+        residual=found.robust.residual,
+        kld_draws=found.twin.theta.T,
+        kld_distance=found.twin_distance,
+        kld_status=_status(Objective(layout, KLD()), found.twin),
+        shift=np.zeros(len(alone.robust.theta)),
+        groups=report,
+        bins=rules.bins,
+    )
+    return replace(sample, posterior=posterior)
+
+
+def _status(objective: Objective, found: Solution) -> IntArray:
+    """How draws ended; whether an optimum is at infinity can be seen on the sample."""
+    layout = objective.layout
+    theta = layout.bound.from_user(found.theta)
+    problem = objective.on(np.repeat(layout.cells.p[:, None], theta.shape[1], axis=1))
+    away = objective.runs_away(problem, theta)
+    return np.where(away, int(Status.SEPARATED), found.status)
+
+
+def _warn_of(made: LargeFit) -> None:
+    for label, status in (("", made.status), ("ordinary (KLD) ", made.kld_status)):
+        unsure = int((status != Status.CONVERGED).sum())
+        if unsure > 0.01 * status.size:
+            warnings.warn(
+                f"{unsure} of {status.size} {label}draws ended without a certified minimum, or "
+                "have it at infinity; `status` says which. They are kept.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )

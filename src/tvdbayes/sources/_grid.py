@@ -1,0 +1,138 @@
+"""Continuous columns rounded by an engine, so that it can count them.
+
+Each column is cut into bins, learned on a sample; an engine finds the bin of every value by a few
+comparisons. Rows whose values share all bins then stand together, under the means of their values.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from tvdbayes._errors import SettingsError
+from tvdbayes._typing import Array
+
+__all__ = ["Coarsening", "Grid", "bin_expression", "learn_cuts"]
+
+_MOST_BINS = 10_000
+_STEPS = 100
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How an engine rounds continuous columns: each to the means within its bins.
+
+    Parameters
+    ----------
+    n_bins : int
+        Bins of each column. Rows that share the bins of all rounded columns become one: the number
+        of cells grows as a power of it.
+    method : "kmeans" or "quantile"
+        "kmeans" makes the bins whose values differ least from their means, and gives values far
+        out bins of their own; "quantile" makes bins that hold equally many rows.
+    columns : tuple of str, optional
+        The columns to round; unless given, covariates, offset and exposure that are numbers with
+        more than 100 different values.
+    sample : int
+        Rows that bins are learned on, and the error is measured on.
+
+    Examples
+    --------
+    >>> import tvdbayes as tb
+    >>> tb.Grid(50, method="quantile").n_bins
+    50
+    """
+
+    n_bins: int = 20
+    method: Literal["kmeans", "quantile"] = "kmeans"
+    columns: tuple[str, ...] | None = None
+    sample: int = 50_000
+
+    def __post_init__(self) -> None:
+        if self.method not in ("quantile", "kmeans"):
+            raise SettingsError(
+                f'The method of a grid is "kmeans" or "quantile"; got {self.method!r}.'
+            )
+        if not (_is_whole(self.n_bins) and 2 <= self.n_bins <= _MOST_BINS):
+            raise SettingsError(
+                f"A grid has from 2 to {_MOST_BINS:,} bins for each column; got {self.n_bins!r}."
+            )
+        if isinstance(self.columns, str):
+            raise SettingsError(f"columns= takes names in a tuple: ({self.columns!r},).")
+        if not (_is_whole(self.sample) and 1000 <= self.sample <= 10_000_000):
+            raise SettingsError(
+                f"The sample of a grid has from 1,000 to 10,000,000 rows; got {self.sample!r}."
+            )
+
+    @classmethod
+    def of(cls, grid: "Grid | int") -> "Grid":
+        """A grid, or the number of its bins."""
+        if isinstance(grid, Grid):
+            return grid
+        if not _is_whole(grid):
+            raise SettingsError(
+                f"grid= takes a number of bins, or a tvdbayes.Grid; got {grid!r:.60}."
+            )
+        return cls(grid)
+
+
+@dataclass(frozen=True, eq=False)
+class Coarsening:
+    """What rounding has done to the data.
+
+    Parameters
+    ----------
+    grid : Grid
+        As asked for.
+    lost : dict
+        Share of the variance of each rounded column that rounding takes away.
+    sample, rounded : pandas.DataFrame
+        The rows that the bins were learned on, before and after.
+    """
+
+    grid: Grid
+    lost: dict[str, float]
+    sample: pd.DataFrame = field(repr=False)
+    rounded: pd.DataFrame = field(repr=False)
+
+
+def learn_cuts(values: Array, grid: Grid) -> Array:
+    """The values between bins, increasing; a value that equals one belongs below it."""
+    found, counts = np.unique(values, return_counts=True)
+    if len(found) <= grid.n_bins:
+        return found[:-1]
+    by_rank = np.searchsorted(
+        np.cumsum(counts), np.linspace(0, len(values), grid.n_bins + 1)[1:-1], side="left"
+    )
+    cuts = np.unique(found[np.minimum(by_rank, len(found) - 2)])
+    if grid.method == "quantile":
+        return cuts
+    for _ in range(_STEPS):
+        # Lloyd's steps: means of the bins, then cuts half way between them.
+        bins = np.searchsorted(cuts, found)
+        mass = np.bincount(bins, counts)
+        held = mass > 0
+        means = (np.bincount(bins, counts * found)[held]) / mass[held]
+        moved = (means[1:] + means[:-1]) / 2
+        if np.array_equal(moved, cuts):
+            break
+        cuts = moved
+    return cuts
+
+
+def bin_expression(ibis: Any, column: Any, cuts: Array) -> Any:
+    """The bin of each value of a column, by halving, as an expression."""
+
+    def between(low: int, high: int) -> Any:
+        if low == high:
+            return ibis.literal(low, "int64")
+        middle = (low + high) // 2
+        below = column <= float(cuts[middle])
+        return ibis.ifelse(below, between(low, middle), between(middle + 1, high))
+
+    return between(0, len(cuts))
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

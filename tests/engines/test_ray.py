@@ -1,0 +1,151 @@
+"""Draws on a Ray cluster of four processes: a worker dies, no draw is lost, no bit changes."""
+
+import logging
+import os
+import signal
+import time
+from functools import partial as with_
+from pathlib import Path
+from threading import Thread
+
+import joblib
+import numpy as np
+import pytest
+
+import tvdbayes as tb
+from tvdbayes.execution import Ray, executor_for
+
+ray = pytest.importorskip("ray")
+# Ray leaves sockets and files to its own processes when it ends.
+pytestmark = pytest.mark.filterwarnings("default", "ignore::ResourceWarning")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster():
+    from ray.util.joblib import register_ray
+
+    register_ray()
+    here = {"env_vars": {"PYTHONPATH": str(Path(__file__).parent)}}
+    ray.init(
+        num_cpus=4,
+        include_dashboard=False,
+        logging_level="ERROR",
+        log_to_driver=False,
+        runtime_env=here,
+    )
+    with joblib.parallel_config("ray"):
+        yield
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=1500)
+    return {"x": x, "y": rng.poisson(np.exp(1 + 0.3 * x))}
+
+
+@pytest.fixture(scope="module")
+def alone(frame):
+    """The fit in one process."""
+    return tb.fit("y ~ x", frame, n_draws=200, n_jobs=1)
+
+
+def same_bits(one, other):
+    names = ("draws", "distance", "status", "kld_draws", "kld_distance")
+    one, other = (getattr(fit, "posterior", fit) for fit in (one, other))
+    return all(getattr(one, n).tobytes() == getattr(other, n).tobytes() for n in names)
+
+
+def where(block):
+    time.sleep(0.05)
+    return block, os.getpid()
+
+
+def deadly(home, block):
+    """Kill every worker that gets block 3."""
+    if block == 3 and os.getpid() != home:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return block * block
+
+
+def wrong(block):
+    if block == 3:
+        raise KeyError("mine")
+    return block * block
+
+
+def at_work():
+    """Processes that compute a block now; Ray names them by what they do."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            name = (folder / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if name.startswith(b"ray::_alone"):
+            yield int(folder.name)
+
+
+def kill_one(killed):
+    """SIGKILL to the first worker that is seen at a block."""
+    while not killed:
+        for pid in list(at_work())[:1]:
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("n_jobs", [None, -1, 4])
+def test_a_fit_on_four_workers_is_the_serial_fit(n_jobs, frame, alone):
+    there = tb.fit("y ~ x", frame, n_draws=200, n_jobs=n_jobs)
+    assert same_bits(there, alone)
+
+
+def test_a_killed_worker_costs_no_draw_and_no_bit(frame, alone):
+    killed = []
+    killer = Thread(target=kill_one, args=(killed,))
+    killer.start()
+    there = tb.fit("y ~ x", frame, n_draws=200, n_jobs=4)
+    killer.join()
+    assert len(killed) == 1
+    assert len(there.draws) == 200
+    assert same_bits(there, alone)
+
+
+def test_blocks_are_done_by_the_workers_in_order():
+    blocks, pids = zip(*executor_for(None, 1).map(where, range(3, 43)), strict=True)
+    assert blocks == tuple(range(3, 43))
+    assert os.getpid() not in pids
+    assert len(set(pids)) > 1
+
+
+def test_a_block_that_kills_its_workers_is_done_here_with_a_warning(caplog):
+    with caplog.at_level(logging.WARNING, "tvdbayes"):
+        done = list(executor_for(-1, 1).map(with_(deadly, os.getpid()), range(8)))
+    assert done == [b * b for b in range(8)]
+    assert "A worker was lost" in caplog.text
+
+
+def test_what_the_work_raises_comes_through_as_it_is():
+    with pytest.raises(KeyError, match="mine") as raised:
+        list(executor_for(-1, 1).map(wrong, range(8)))
+    assert raised.type is KeyError
+
+
+def test_ctrl_c_keeps_the_finished_draws(frame, alone, monkeypatch):
+    finished, calls = Ray.finished, []
+
+    def interrupted(self, tasks):
+        calls.append(len(tasks))
+        if len(calls) > 4:
+            raise KeyboardInterrupt
+        return finished(self, tasks)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ray, "finished", interrupted)
+        with pytest.raises(tb.Interrupted) as stopped:
+            tb.fit("y ~ x", frame, n_draws=200, n_jobs=2)
+    assert max(calls) == 2
+    partial = stopped.value.partial
+    assert 0 < len(partial.draws) < 200
+    assert same_bits(tb.fit("y ~ x", frame, n_draws=200, resume=partial), alone)

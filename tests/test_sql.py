@@ -1,0 +1,404 @@
+"""Tables grouped by an engine: the cells of the same rows in memory, and no SQL but ours."""
+
+import datetime
+import importlib.util
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tvdbayes as tb
+from tables import FORMULA, HOSTILE, make_rows, same_fit
+from tvdbayes.sources import open_source
+from tvdbayes.sources._duckdb import files_of
+from tvdbayes.sources._grid import learn_cuts
+
+ibis = pytest.importorskip("ibis")
+duckdb = pytest.importorskip("duckdb")
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    return make_rows()
+
+
+@pytest.fixture(scope="module")
+def in_memory(rows: pd.DataFrame) -> tb.Fit:
+    return tb.fit(FORMULA, rows, n_draws=20)
+
+
+def as_parquet(rows: pd.DataFrame, folder: Path) -> str:
+    for j, part in enumerate(np.array_split(np.arange(len(rows)), 3)):
+        rows.iloc[part].to_parquet(folder / f"part{j}.parquet")
+    return str(folder / "*.parquet")
+
+
+def as_csv(rows: pd.DataFrame, folder: Path) -> str:
+    rows.to_csv(folder / "rows.csv", index=False)
+    return str(folder)
+
+
+def as_ibis(rows: pd.DataFrame, folder: Path) -> object:
+    rows.to_parquet(folder / "rows.parquet")
+    table = ibis.duckdb.connect().read_parquet(str(folder / "rows.parquet"))
+    return table.filter(table.age >= 0)
+
+
+@pytest.mark.parametrize("form", [as_parquet, as_csv, as_ibis])
+def test_the_engine_gives_the_same_fit(form, rows, in_memory, tmp_path):
+    fit = tb.fit(FORMULA, form(rows, tmp_path), n_draws=20)
+    same_fit(fit, in_memory)
+    assert fit.data.n_grouped == len(rows)
+    assert len(fit.rows()) == len(rows.drop_duplicates())
+
+
+def test_a_frame_and_a_file_by_request(rows, in_memory, tmp_path):
+    rows.to_parquet(tmp_path / "rows.parquet")
+    same_fit(tb.fit(FORMULA, rows, n_draws=20, engine="duckdb"), in_memory)
+    same_fit(tb.fit(FORMULA, tmp_path / "rows.parquet", n_draws=20, engine="duckdb"), in_memory)
+    whole = tb.fit(FORMULA, tmp_path / "rows.parquet", n_draws=20)
+    assert whole.data.n_grouped is None
+    assert len(whole.cell_of_row) == len(rows)
+
+
+def test_a_table_by_its_name(rows, in_memory):
+    connection = ibis.duckdb.connect()
+    connection.con.register("people", rows)
+    same_fit(tb.fit(FORMULA, "people", engine=connection, n_draws=20), in_memory)
+    with pytest.raises(tb.DataError, match=r"no table 'peple'\. Did you mean 'people'"):
+        tb.fit(FORMULA, "peple", engine=connection)
+
+
+def test_weights_add_up(rows, tmp_path):
+    rng = np.random.default_rng(1)
+    whole = rows.assign(w=rng.integers(0, 4, len(rows)))
+    same_fit(
+        tb.fit(FORMULA, as_parquet(whole, tmp_path), weights="w", n_draws=8),
+        tb.fit(FORMULA, whole, weights="w", n_draws=8),
+    )
+    parts = rows.assign(w=rng.random(len(rows)))
+    (tmp_path / "fractions").mkdir()
+    path = as_parquet(parts, tmp_path / "fractions")
+    fit = tb.fit(FORMULA, path, weights="w", n_draws=8)
+    memory = tb.fit(FORMULA, parts, weights="w", n_draws=8)
+    np.testing.assert_allclose(fit.posterior.cells.counts, memory.posterior.cells.counts, 1e-9)
+    same_fit(fit, tb.fit(FORMULA, path, weights="w", n_draws=8))
+
+
+def test_offset_trials_and_levels(tmp_path):
+    rng = np.random.default_rng(2)
+    n = 3000
+    data = pd.DataFrame(
+        {
+            "won": rng.binomial(5, 0.4, n),
+            "games": np.full(n, 5),
+            "grade": rng.choice(["low", "mid", "top"], n),
+            "x": rng.integers(0, 4, n),
+            "time": rng.choice([0.5, 1.0, 2.0], n),
+            "count": rng.poisson(2, n),
+        }
+    )
+    path = as_parquet(data, tmp_path)
+    for formula, options in (
+        ("won / games ~ x", {"family": "binomial"}),
+        ("grade ~ x", {"family": "categorical"}),
+        ("count ~ x", {"exposure": "time"}),
+        ("count ~ poly(x, 2) + bs(x, df=4)", {"collinear": "drop"}),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", tb.TVDBayesWarning)
+            one = tb.fit(formula, path, n_draws=8, **options)
+            other = tb.fit(formula, data, n_draws=8, **options)
+        same_fit(one, other)
+
+
+def test_gaps_and_infinities(rows, tmp_path):
+    odd = rows.assign(age=rows.age.astype(float))
+    odd.loc[[3, 5], "age"] = np.nan
+    odd.loc[5, "sex"] = None
+    path = as_parquet(odd, tmp_path)
+    with pytest.raises(tb.DataError, match=r"'age' must have no gaps; 2 of 4,000 rows"):
+        tb.fit(FORMULA, path)
+    with pytest.warns(tb.MissingRowsWarning, match="2 of 4000 rows"):
+        fit = tb.fit(FORMULA, path, missing="drop", n_draws=8)
+    same_fit(fit, tb.fit(FORMULA, rows.drop([3, 5]), n_draws=8))
+    odd = rows.assign(age=rows.age.astype(float))
+    odd.loc[7, "age"] = np.inf
+    with pytest.raises(tb.DataError, match=r"'age' must be a finite number; 1 of 4,000"):
+        tb.fit(FORMULA, as_parquet(odd, tmp_path))
+    with pytest.raises(tb.DataError, match="no rows"):
+        tb.fit(FORMULA, as_parquet(rows.iloc[:0], tmp_path))
+    with pytest.raises(tb.DataError, match="No row is left"):
+        tb.fit(FORMULA, as_parquet(rows.assign(w=0), tmp_path), weights="w")
+    with pytest.raises(tb.DataError, match="at least 0; 4,000 of 4,000"):
+        tb.fit(FORMULA, as_parquet(rows.assign(w=-1), tmp_path), weights="w")
+    with pytest.raises(tb.DataError, match="'w' must hold numbers"):
+        tb.fit(FORMULA, as_parquet(rows.assign(w="a"), tmp_path), weights="w")
+
+
+def test_wrong_outcomes_name_distinct_rows(rows, tmp_path):
+    with pytest.raises(tb.FamilyError, match="in distinct row 0"):
+        tb.fit(FORMULA, as_parquet(rows.assign(visits=rows.visits - 1), tmp_path))
+    with pytest.raises(tb.DataError, match="holds date"):
+        tb.fit(FORMULA, as_parquet(rows.assign(age=datetime.date(2026, 1, 1)), tmp_path))
+
+
+def test_too_many_cells_are_counted_first(rows, tmp_path):
+    wide = rows.assign(age=np.random.default_rng(0).random(len(rows)))
+    path = as_parquet(wide, tmp_path)
+    with pytest.raises(tb.DataError, match=r"4,000 distinct rows; at most 100 .*age \(4,000\)"):
+        tb.fit("visits ~ bs(age, df=4)", path, max_cells=100)
+    with pytest.raises(tb.SettingsError, match="max_cells must be"):
+        tb.fit("visits ~ age", path, max_cells=0)
+
+
+# --- rounding -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def continuous(tmp_path_factory) -> tuple[str, pd.DataFrame]:
+    rng = np.random.default_rng(3)
+    n = 60_000
+    a, b = rng.standard_normal((2, n))
+    b += 0.6 * a
+    p = 1 / (1 + np.exp(-(0.3 + a - 0.5 * b)))
+    data = pd.DataFrame({"y": (rng.random(n) < p).astype(int), "a": a, "b": b, "g": n * ["u"]})
+    data["g"] = rng.choice(["u", "v"], n)
+    folder = tmp_path_factory.mktemp("continuous")
+    return as_parquet(data, folder), data
+
+
+def test_rounding_hardly_moves_the_answer_and_says_by_how_much(continuous):
+    path, data = continuous
+    fit = tb.fit("y ~ a + b + g", path, family="bernoulli", grid=30, n_draws=30)
+    exact = tb.fit("y ~ a + b + g", data, family="bernoulli", n_draws=0)
+    sd = fit.draws.std(0)
+    assert (np.abs(fit.posterior.kld_minimiser - exact.posterior.kld_minimiser) < 0.5 * sd).all()
+    assert set(fit.rounded.lost) == {"a", "b"}
+    assert all(0 < share < 0.01 for share in fit.rounded.lost.values())
+    assert fit.rounded.moved.shape == fit.estimate.shape
+    assert "30 bins" in str(fit.rounded)
+    # Means of all rows are kept.
+    cells = fit.posterior.cells
+    np.testing.assert_allclose(cells.p @ cells.x[cells.x_index][:, 1:3], data[["a", "b"]].mean())
+
+
+def test_rounding_is_the_same_every_time(continuous):
+    path, data = continuous
+    one = tb.fit("y ~ a + b", path, family="bernoulli", grid=10, n_draws=4)
+    same_fit(one, tb.fit("y ~ a + b", path, family="bernoulli", grid=10, n_draws=4))
+    shuffled = data.sample(frac=1, random_state=1)
+    same_fit(one, tb.fit("y ~ a + b", shuffled, family="bernoulli", grid=10, n_draws=4))
+
+
+def test_coarse_rounding_warns(continuous):
+    path, _ = continuous
+    with pytest.warns(tb.CoarseWarning, match="posterior deviations"):
+        tb.fit("y ~ a + b", path, family="bernoulli", grid=3, n_draws=20)
+
+
+def test_grids_that_make_no_sense(continuous):
+    path, _ = continuous
+    for grid, words in (
+        (1, "from 2 to"),
+        (True, "number of bins"),
+        ("many", "number of bins"),
+    ):
+        with pytest.raises(tb.SettingsError, match=words):
+            tb.fit("y ~ a", path, family="bernoulli", grid=grid)
+    with pytest.raises(tb.SettingsError, match="in a tuple"):
+        tb.Grid(columns="a")
+    with pytest.raises(tb.DataError, match="no covariate"):
+        tb.fit("y ~ a", path, family="bernoulli", grid=tb.Grid(columns=("y",)))
+    with pytest.raises(tb.DataError, match="Only numbers"):
+        tb.fit("y ~ a + g", path, family="bernoulli", grid=tb.Grid(columns=("g",)))
+    with pytest.raises(tb.SettingsError, match="neither rounds"):
+        tb.fit("y ~ a", path, family="bernoulli", grid=5, engine="memory")
+
+
+@pytest.mark.parametrize("method", ["kmeans", "quantile"])
+def test_cuts_are_increasing_and_leave_no_bin_empty(method):
+    rng = np.random.default_rng(0)
+    for values in (
+        rng.standard_normal(5000),
+        rng.standard_cauchy(5000),
+        np.repeat([0.0, 1.0, 5.0], 100),
+        np.r_[np.zeros(900), rng.random(100)],
+        np.zeros(50),
+    ):
+        cuts = learn_cuts(values, tb.Grid(10, method))
+        assert (np.diff(cuts) > 0).all()
+        assert (np.bincount(np.searchsorted(cuts, values), minlength=len(cuts) + 1) > 0).all()
+        assert len(cuts) < 10
+
+
+# --- what an untrusted name can do ----------------------------------------------------------
+
+
+def database() -> object:
+    connection = ibis.duckdb.connect()
+    connection.con.register("people_view", make_rows(300))
+    connection.con.execute("CREATE TABLE people AS SELECT * FROM people_view")
+    connection.con.execute("CREATE TABLE secrets AS SELECT 'top' AS secret")
+    return connection
+
+
+def tables(connection: object) -> list[str]:
+    return sorted(t for t in connection.list_tables() if t in ("people", "secrets"))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_table_name_cannot_run_sql(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    connection = database()
+    with pytest.raises(tb.DataError, match="no table"):
+        tb.fit("visits ~ age", name, engine=connection)
+    assert tables(connection) == ["people", "secrets"]
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_column_name_cannot_run_sql(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    connection = database()
+    # As a name that is no column: refused. In formulas, names are read by the guard.
+    with pytest.raises((tb.DataError, tb.FormulaError)):
+        tb.fit("visits ~ age", "people", engine=connection, weights=name)
+    with pytest.raises(tb.FormulaError):
+        tb.fit(f"visits ~ {name}", "people", engine=connection)
+    # As the name of a column that is there: quoted, and fitted like any other.
+    if "`" not in name:
+        data = make_rows(300).rename(columns={"age": name})
+        connection.con.register("odd", data)
+        fit = tb.fit(f"visits ~ `{name}`", "odd", engine=connection, n_draws=4)
+        plain = tb.fit("visits ~ age", make_rows(300), n_draws=4)
+        np.testing.assert_array_equal(fit.draws, plain.draws)
+        data = make_rows(300).rename(columns={"visits": name})
+        connection.con.register("outcome", data)
+        fit = tb.fit(f"`{name}` ~ age", "outcome", engine=connection, n_draws=4)
+        np.testing.assert_array_equal(fit.draws, plain.draws)
+    assert tables(connection) == ["people", "secrets"]
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "x.parquet'); COPY (SELECT 1) TO 'stolen.csv'; --.parquet",
+        "https://example.org/x.parquet",
+        "s3://bucket/x.parquet",
+        "/etc/passwd",
+        "x\0.parquet",
+        "postgres://user@host/db",
+        "*.parquet",
+        "",
+    ],
+)
+def test_a_path_cannot_run_sql_nor_leave_this_machine(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(tb.DataError):
+        tb.fit("visits ~ age", path, engine="duckdb")
+    assert os.listdir(tmp_path) == []
+
+
+def test_files_with_odd_names_are_read_as_they_are(rows, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    others = make_rows(4000, seed=9)
+    for name in ("a[1]'; DROP TABLE x; --*?.parquet", "a[1].parquet", 'q"uote.parquet'):
+        rows.to_parquet(name)
+        others.to_parquet("a1.parquet")
+        fit = tb.fit("visits ~ age", name, engine="duckdb", n_draws=2)
+        assert fit.posterior.cells.n_obs == len(rows)
+        np.testing.assert_array_equal(fit.draws, tb.fit("visits ~ age", rows, n_draws=2).draws)
+
+
+def test_the_connection_to_files_reads_nothing_else(rows, tmp_path):
+    rows.to_parquet(tmp_path / "rows.parquet")
+    secret = tmp_path / "secret.csv"
+    secret.write_text("a\n1\n")
+    source = open_source(tmp_path / "rows.parquet", engine="duckdb")
+    connection = source.expression.get_backend().con
+    for command in (
+        f"SELECT * FROM read_csv('{secret}')",
+        f"COPY (SELECT 1) TO '{tmp_path}/stolen.csv'",
+        f"ATTACH '{tmp_path}/evil.db'",
+        "INSTALL httpfs",
+        "SET enable_external_access = true",
+        "SET allowed_paths = ['/etc/passwd']",
+    ):
+        with pytest.raises(duckdb.Error):
+            connection.execute(command)
+    assert sorted(os.listdir(tmp_path)) == ["rows.parquet", "secret.csv"]
+
+
+def test_files_of_folders_and_patterns(rows, tmp_path):
+    with pytest.raises(tb.DataError, match="There is no file"):
+        files_of(tmp_path)
+    (tmp_path / "year=2026").mkdir()
+    rows.to_parquet(tmp_path / "year=2026" / "a.parquet")
+    (tmp_path / "notes.txt").write_text("hello")
+    assert [Path(f).name for f in files_of(tmp_path)] == ["a.parquet"]
+    with pytest.raises(tb.DataError, match="by their ending"):
+        files_of(tmp_path / "*.txt")
+    rows.to_csv(tmp_path / "b.csv")
+    with pytest.raises(tb.DataError, match="both CSV and Parquet"):
+        files_of(tmp_path)
+    (tmp_path / "broken.parquet").write_text("this is not Parquet")
+    with pytest.raises(tb.DataError, match="cannot be read"):
+        tb.fit("visits ~ age", tmp_path / "broken.parquet", engine="duckdb")
+
+
+def test_text_in_csv_is_read_as_pandas_does(tmp_path):
+    (tmp_path / "t.csv").write_text(
+        "y,flag,word,day,gap\n1,True,yes,2026-01-01,NA\n0,False,no,2026-01-02,3\n"
+    )
+    source = open_source(tmp_path / "t.csv", engine="duckdb")
+    table = source.table(["y", "flag", "word", "day"], None, "error")
+    assert table.frame.flag.tolist() == [False, True]
+    assert table.frame.word.tolist() == ["no", "yes"]
+    assert table.frame.day.tolist() == ["2026-01-02", "2026-01-01"]
+    with pytest.raises(tb.DataError, match="'gap' must have no gaps; 1 of 2"):
+        source.table(["gap"], None, "error")
+
+
+def test_a_missing_extra_is_named(rows, tmp_path, monkeypatch):
+    import builtins
+
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name == "ibis":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    path = as_parquet(rows, tmp_path)
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(tb.SettingsError, match=r"pip install 'tvdbayes\[sql\]'"):
+        tb.fit("visits ~ age", path)
+
+
+def test_prediction_needs_rows(rows, in_memory, tmp_path):
+    with pytest.raises(tb.DataError, match="to_pandas"):
+        in_memory.predict(as_ibis(rows, tmp_path))
+
+
+def test_engines_that_are_none(rows):
+    with pytest.raises(tb.SettingsError, match="an Ibis connection; got 'oracle'"):
+        tb.fit("visits ~ age", rows, engine="oracle")
+    with pytest.raises(tb.SettingsError, match="an Ibis connection; got 3"):
+        tb.fit("visits ~ age", "people", engine=3)
+    with pytest.raises(tb.SettingsError, match="name of a table"):
+        tb.fit("visits ~ age", rows, engine=ibis.duckdb.connect())
+
+
+def test_ibis_is_not_imported_unless_asked_for():
+    assert importlib.util.find_spec("ibis") is not None
+    import subprocess
+    import sys
+
+    code = "import sys, tvdbayes as tb; tb.fit('y ~ 1', {'y': [1, 2, 3, 1]}, n_draws=2); "
+    code += "assert 'ibis' not in sys.modules and 'duckdb' not in sys.modules"
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
