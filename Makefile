@@ -16,7 +16,7 @@ CREATE = $(PYTHON) -m venv $(VENV)
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 endif
 
-.PHONY: demo figure test test-all bench lint types layers clean
+.PHONY: demo figure test test-all test-spark test-ray bench lint types layers clean
 
 demo: $(VENV)/.installed
 	$(BIN)/tvdbayes demo --out demo
@@ -30,6 +30,15 @@ test: lint types layers
 # Beside the tests: what needs a browser (Debian: chromium and chromium-driver).
 test-all: test
 	$(BIN)/python -m pytest tests/browser -rs
+
+# Engines that are heavy to install: Spark (needs Java) and Ray.
+test-spark: $(VENV)/.installed-test
+	$(INSTALL) 'ibis-framework[pyspark]>=10'
+	$(BIN)/python -m pytest tests/engines/test_spark.py -rs
+
+test-ray: $(VENV)/.installed-test
+	$(INSTALL) -e '.[ray]'
+	$(BIN)/python -m pytest tests/engines/test_ray.py -rs
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

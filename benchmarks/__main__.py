@@ -11,6 +11,7 @@ from benchmarks import (
     coverage,
     families,
     gpu,
+    large,
     misfit,
     networks,
     real,
@@ -41,9 +42,10 @@ ALL = {
     "gpu_large": gpu.large,
     "gpu_networks": networks.on_gpu,
     "clusters": clusters.run,
+    "large": large.run,
 }
 NEEDS_A_GPU = ("gpu", "gpu_large", "gpu_networks")
-NEEDS_A_CLUSTER = ("clusters",)
+NEEDS_A_CLUSTER = ("clusters", "large")
 ONLY_BY_NAME = NEEDS_A_GPU + NEEDS_A_CLUSTER
 
 for name in sys.argv[1:] or [name for name in ALL if name not in ONLY_BY_NAME]:

@@ -13,6 +13,7 @@ from benchmarks._designs import logit
 from benchmarks._report import Table
 
 N_WORKERS = 2
+REPEATS = 3
 
 
 @contextmanager
@@ -58,7 +59,7 @@ def timed(cells, n_draws, n_jobs):
     return fit, time.perf_counter() - started
 
 
-def run(n=20_000, n_draws=1000):
+def run(n=10_000, n_draws=1000):
     x, y, _ = logit(np.random.default_rng(501), n, 5, 0.05)
     cells = tb.Cells.from_rows(x, y)
     places = {"one process": one_process, "loky, 2": loky}
@@ -69,19 +70,21 @@ def run(n=20_000, n_draws=1000):
         with place() as n_jobs:
             # The first fit starts processes and imports what they need.
             timed(cells, 100, n_jobs)
-            fit, seconds = timed(cells, n_draws, n_jobs)
-        alone = alone or (fit, seconds)
-        equal = "yes" if bits(fit) == bits(alone[0]) else "no"
+            fits = [timed(cells, n_draws, n_jobs) for _ in range(REPEATS)]
+        seconds = min(each for _, each in fits)
+        alone = alone or (bits(fits[0][0]), seconds)
+        equal = "yes" if all(bits(fit) == alone[0] for fit, _ in fits) else "no"
         lines.append((name, seconds, alone[1] / seconds, equal))
         print(lines[-1], flush=True)
     Table(
         "clusters",
         "clusters",
         f"One fit of {n_draws:,} draws (logit, n = {n:,}, p = 5, a twentieth leverage points) in "
-        f"one process and on two workers, on a machine with {os.cpu_count()} cores: a speedup above "
-        "that number is impossible here, and what is done before the draws (groups, starts, pilot) "
-        "is not spread. Seconds for the whole fit, workers started before; speedup; and whether "
-        "all draws and distances are those of one process bit for bit.",
+        f"one process and on two workers, on a machine with {os.cpu_count()} cores: more speedup "
+        "than that is impossible here, and what is done before the draws (groups, starts, pilot) "
+        "is not spread. Seconds for the whole fit, best of 3, workers started before; speedup; and "
+        "whether all draws and distances are those of one process bit for bit. Other work ran on "
+        "the machine meanwhile, so that the seconds say less than the last column.",
         ("where", "seconds", "speedup", "same bits"),
         lines,
         f"{os.cpu_count()} cores",

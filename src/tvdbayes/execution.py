@@ -8,6 +8,7 @@ import ctypes
 import logging
 import os
 import platform
+import warnings
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -116,6 +117,10 @@ def single_threaded() -> Iterator[None]:
 def _alone(work: Callable[[int], Result], block: int) -> Result:
     with single_threaded():
         return work(block)
+
+
+def _shipped(work: Callable[[int], Result]) -> Callable[[int], Result]:
+    return work
 
 
 class AbstractExecutor(ABC):
@@ -234,11 +239,15 @@ class Dask(AbstractCluster):
 
     @property
     def lost(self) -> tuple[type[BaseException], ...]:
-        # A task is cancelled when the work that was shipped went down with all who had it.
+        # Tasks are cancelled when somebody restarts the cluster.
         return self.library.KilledWorker, CancelledError
 
     def ship(self, work: Callable[[int], Any]) -> Any:
-        return self.client.scatter(work, broadcast=True, hash=False)
+        # As a task, not as scattered data: those are lost with their worker, a task is done again.
+        # That it is large is known, and no reason for a warning.
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+            return self.client.submit(_shipped, work, pure=False)
 
     def submit(self, shipped: Any, block: int) -> Any:
         return self.client.submit(_alone, shipped, block, pure=False, **self.options)

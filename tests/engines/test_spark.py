@@ -12,6 +12,9 @@ from tables import FORMULA, HOSTILE, make_rows, same_fit
 ibis = pytest.importorskip("ibis")
 pyspark = pytest.importorskip("pyspark")
 
+# Spark's own libraries leave sockets open, and call pandas by old names.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
 
 @pytest.fixture(scope="module")
 def connection(tmp_path_factory) -> Iterator[object]:

@@ -53,7 +53,7 @@ class Answers:
         click.echo(
             paragraph(
                 f"{posterior.model.family.name} by {posterior.divergence.name}{refined}: "
-                f"{posterior.cells.n_obs:,g} rows{more}, {posterior.n_draws:,} draws, seed "
+                f"{posterior.cells.n_obs:,.12g} rows{more}, {posterior.n_draws:,} draws, seed "
                 f"{posterior.seed}"
             )
         )

@@ -18,7 +18,7 @@ from tvdbayes.predictors import AbstractBound
 
 __all__ = ["Chunk", "Piece", "Rules", "pieces_of", "spread_of"]
 
-_FEWEST, _MOST = 1 << 12, 1 << 15
+_FEWEST, _MOST = 1 << 12, 1 << 14
 """Rows of a piece: many, so that adding its units to the sum costs little beside it; few, so that
 its arrays stay near the cache."""
 _ELEMENTS = 1 << 21

@@ -7,7 +7,7 @@ same bit for bit whatever the number of workers, and when some of them die on th
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any, TypeVar
 
 from tvdbayes._errors import MemoryBudgetError
@@ -65,12 +65,16 @@ class DaskRows(AbstractRows):
     def total(self, wanted: AbstractSum) -> Sums:
         """A sum over all rows."""
         submit = self.client.submit
-        # As results of tasks these are sent to each worker once, and made again if it dies; what
+        # As the result of a task it is sent to each worker once, and made again if that dies; what
         # a client scatters to a worker is lost with it.
-        rules, asked = (submit(_same, value, pure=False) for value in (self.rules, wanted))
-        parts = self.client.map(_over, self.chunks, rules=rules, wanted=asked, pure=False)
+        asked = submit(_same, wanted, pure=False)
+        parts = self.client.map(_over, self.chunks, rules=self._rules, wanted=asked, pure=False)
         found: Sums = result_of(_tree(parts, lambda some: submit(_sum, some, pure=False)))
         return found
+
+    @cached_property
+    def _rules(self) -> Any:
+        return self.client.submit(_same, self.rules, pure=False)
 
 
 def _same(value: Part) -> Part:

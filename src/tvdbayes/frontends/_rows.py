@@ -84,12 +84,18 @@ def rows_of(fit: Fit, false_alarm: float, n_replicates: int) -> pd.DataFrame:
         return _noted(spread, fit)
     raw = fit.data.frame()
     if fit.data.n_grouped is not None:
-        raw = raw.assign(**{"data: count" if "count" in raw else "count": fit.data.counts})
+        raw = raw.rename(columns={"count": "data: count"}).assign(count=_whole(fit.data.counts))
     raw = raw.iloc[np.maximum(fit.data.row, 0)].reset_index(drop=True)
     if not used.all():
         raw = raw.where(np.broadcast_to(used[:, None], raw.shape))
     clash = {name: f"data: {name}" for name in raw.columns if name in spread.columns}
     return _noted(pd.concat([raw.rename(columns=clash), spread], axis=1), fit)
+
+
+def _whole(counts: Array) -> Array | IntArray:
+    """Counts as whole numbers, where they are."""
+    whole = bool((counts == np.round(counts)).all())
+    return counts.astype(np.int64) if whole else counts
 
 
 def cells_of(fit: Fit, false_alarm: float, n_replicates: int) -> pd.DataFrame:

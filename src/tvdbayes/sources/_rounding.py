@@ -155,12 +155,11 @@ def _chosen(
 def _sample(rows: Any, wanted: list[str], size: int, n: int) -> pd.DataFrame:
     """Rows chosen by a hash of their values: the same ones in every run and order of rows."""
     every = -(-n // size)
-    if every > 1:
-        mixed = sum((rows[c].hash() % _SPREAD * (j + 1) for j, c in enumerate(wanted)), start=0)
-        rows = rows.filter(mixed % every == 0)
-    frame: pd.DataFrame = (
-        rows.select(*wanted).order_by(wanted).limit(2 * size).to_pyarrow().to_pandas()
-    )
+    mixed = sum((rows[c].hash() % _SPREAD * (j + 1) for j, c in enumerate(wanted)), start=0)
+    some = rows.filter(mixed % every == 0) if every > 1 else rows
+    # Where many rows are equal the hash may keep too many of them: these are cut at random, too.
+    some = some.order_by([mixed, *wanted]).limit(2 * size).select(*wanted)
+    frame: pd.DataFrame = some.to_pyarrow().to_pandas()
     if not len(frame):
         raise DataError("The sample for the grid is empty. Ask for a larger one, Grid(sample=...).")
     return frame
