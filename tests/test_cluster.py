@@ -15,6 +15,7 @@ from tvdbayes.cluster import (
     AbstractRows,
     Chunk,
     DaskRows,
+    Given,
     HeldRows,
     Likelihood,
     Masses,
@@ -24,6 +25,7 @@ from tvdbayes.cluster import (
     solve_rows,
     spread_of,
 )
+from tvdbayes.cluster import _groups as _groups_room
 from tvdbayes.cluster._problems import SummedRows, Table
 from tvdbayes.cluster._solve import _accuracy, _groups, _penalty
 from tvdbayes.frontends import large
@@ -198,7 +200,7 @@ def test_a_row_that_counts_twice_is_that_row_twice():
     first = both.chunks[0]
     twice = replace(first, counts=np.full(len(first.x), 2.0))
     alone = np.array([-1])
-    for wanted in (Likelihood(alone, both.near(1)),):
+    for wanted in (Likelihood(alone, both.near(1)), Masses(alone, both.near(1)), Given(alone)):
         sums = wanted.over(first, both.rules), wanted.over(twice, both.rules)
         for once, double in zip(*sums, strict=True):
             np.testing.assert_allclose(2 * once, double, rtol=1e-12)
@@ -215,10 +217,11 @@ def test_a_chunk_without_weight_adds_nothing():
         assert not total.any()
 
 
-def test_groups_are_capped_and_learned_on_a_sample():
-    _, cells, _ = yes_no(np.random.default_rng(0))
+def test_groups_are_capped_and_learned_on_a_sample(monkeypatch):
+    monkeypatch.setattr(_groups_room, "MOST_GROUPS", 150)
+    _, cells, _ = yes_no(np.random.default_rng(0), 3000)
     many = groups_for(cells, 1e9, 4, 0)
-    assert max(map(len, many.centres)) == 1000
+    assert sorted(set(map(len, many.centres))) == [75, 150]
     few = groups_for(cells, cells.n_obs, 4, 0)
     same = tb.KMeansGroups().learn(cells, 4, 0)
     assert [len(c) for c in few.centres] == [len(c) for c in same.centres]
@@ -270,7 +273,7 @@ class Dying(AbstractRows):
 
 
 def test_the_result_is_the_same_to_the_bit_wherever_rows_are(client):
-    both = Both(yes_no, chunk=1000)
+    both = Both(yes_no, chunk=1500)
     here = solve(both.rows, both)
     np.testing.assert_array_equal(solve(on(client, both), both), here)
     rows = on(client, both)
@@ -287,14 +290,14 @@ def wide(number, p=60, n=1 << 17):
 
 
 def test_rows_may_need_more_memory_than_a_worker_has(client):
-    n_chunks, p = 16, 60
+    n_chunks, p = 9, 60
     names = tuple(f"x{j}" for j in range(p))
     scale = np.stack([np.r_[1.0, -np.ones(p - 1)], np.ones(p)])
     each = np.arange(2)
     scale_on = tb.Cells(scale, np.zeros(2), np.ones(2), each, np.zeros(2), np.ones(2), names)
     rules = Rules(tb.Model(tb.Bernoulli()), scale_on, 20, 1, None, np.ones(1), 0)
     limit = min(w["memory_limit"] for w in client.scheduler_info()["workers"].values())
-    assert n_chunks * wide(0).x.nbytes > 2 * limit
+    assert n_chunks * wide(0).x.nbytes > limit
     theta = np.zeros((p, 2))
     theta[1] = 0.5, 1.0
     wanted = Masses(np.array([-1, 0]), theta)
@@ -315,7 +318,7 @@ class Lazily(list):
         return map(wide, range(len(self)))
 
 
-def data(n=30_000, seed=1):
+def data(n=20_000, seed=1):
     rng = np.random.default_rng(seed)
     a, b = rng.normal(size=(2, n))
     kind = rng.choice(["low", "mid", "high"], n)
@@ -342,7 +345,7 @@ def fitted(client, folder):
 
 def test_a_large_fit_is_near_the_truth_and_says_what_it_is(fitted):
     assert isinstance(fitted, LargeFit)
-    assert fitted.n_rows == 30_000
+    assert fitted.n_rows == 20_000
     assert fitted.param_names == ("Intercept", "a", "b")
     truth = np.array([0.6, 1.0, -0.5])
     assert abs(fitted.estimate - truth).max() < 0.1
@@ -351,7 +354,7 @@ def test_a_large_fit_is_near_the_truth_and_says_what_it_is(fitted):
     assert (fitted.status == Status.CONVERGED).all()
     assert (fitted.kld_status == Status.CONVERGED).all()
     assert ((fitted.distance > 0) & (fitted.distance < 0.3)).all()
-    assert "30,000 rows" in repr(fitted)
+    assert "20,000 rows" in repr(fitted)
     assert len(fitted.summary()["mean"]) == 3
     new = fitted.predict({"a": [0.0, 2.0], "b": [0.0, 0.0]})
     assert new["mean"].between(0, 1).all()
@@ -376,7 +379,7 @@ def test_files_and_dask_frames_give_the_same(client, fitted, tmp_path):
         np.testing.assert_allclose(other.kld_estimate, fitted.kld_estimate, atol=1e-6)
 
 
-def test_a_level_of_three_rows_in_thirty_thousand_is_known(client, folder, monkeypatch):
+def test_a_level_of_three_rows_in_twenty_thousand_is_known(client, folder, monkeypatch):
     monkeypatch.setattr(large, "_SAMPLE_ROWS", 3000)
     found = fit_large(
         "y ~ a + bs(b, df=4) + kind", folder, client=client, n_draws=0, exposure="time"
@@ -387,7 +390,7 @@ def test_a_level_of_three_rows_in_thirty_thousand_is_known(client, folder, monke
 
 def test_counts_and_successes(client, tmp_path):
     rng = np.random.default_rng(4)
-    n = 12_000
+    n = 6000
     a, trials = rng.normal(size=n), rng.choice([4, 6], n)
     count = rng.poisson(np.exp(1 + 0.5 * a))
     count[: n // 10] += 20
@@ -396,11 +399,11 @@ def test_counts_and_successes(client, tmp_path):
     pd.DataFrame({"a": a, "count": count, "hits": hits, "trials": trials}).to_parquet(
         tmp_path / "all.parquet"
     )
-    how = {"client": client, "n_draws": 3, "chunk_rows": 5000}
+    how = {"client": client, "n_draws": 0, "chunk_rows": 2500}
     found = fit_large("count ~ a", tmp_path, family="poisson", **how)
     np.testing.assert_allclose(found.estimate, [1.0, 0.5], atol=0.05)
     found = fit_large("hits / trials ~ a", tmp_path, family="binomial", **how)
-    np.testing.assert_allclose(found.estimate, [0.3, 1.0], atol=0.1)
+    np.testing.assert_allclose(found.estimate, [0.3, 1.0], atol=0.15)
 
 
 def spoiled(change):
@@ -530,11 +533,8 @@ def test_looks_at_pieces_add_up_to_a_look_at_all():
     assert pieces.n_rows == whole.n_rows
     for name, column in whole.columns.items():
         other = pieces.columns[name]
-        assert (column.kind, column.gaps.n, column.gaps.row) == (
-            other.kind,
-            other.gaps.n,
-            other.gaps.row,
-        )
+        assert (column.kind, column.gaps.n) == (other.kind, other.gaps.n)
+        assert not column.gaps.n or column.gaps.row == other.gaps.row == 10
         assert column.ends == other.ends
         assert {k: set(v) for k, v in column.levels.items()} == {
             k: set(v) for k, v in other.levels.items()

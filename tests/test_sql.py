@@ -2,6 +2,7 @@
 
 import datetime
 import importlib.util
+import json
 import os
 import warnings
 from pathlib import Path
@@ -402,3 +403,60 @@ def test_ibis_is_not_imported_unless_asked_for():
     code = "import sys, tvdbayes as tb; tb.fit('y ~ 1', {'y': [1, 2, 3, 1]}, n_draws=2); "
     code += "assert 'ibis' not in sys.modules and 'duckdb' not in sys.modules"
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
+# --- the command line -----------------------------------------------------------------------
+
+
+def command(*words: str) -> str:
+    from click.testing import CliRunner
+
+    from tvdbayes.cli import main
+
+    result = CliRunner().invoke(main, list(words), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_the_command_line_fits_a_pattern(rows, tmp_path):
+    path = as_parquet(rows, tmp_path)
+    said = command("fit", path, "visits ~ age", "--draws", "30", "--out", str(tmp_path / "out"))
+    assert "4,000 rows" in said
+    assert "Equal rows stand in one line" in said
+    lines = pd.read_csv(tmp_path / "out" / "rows.csv")
+    assert lines["count"].sum() == 4000
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert f"4,000, equal ones put together: {len(lines)} lines" in page
+    again = tb.load(tmp_path / "out" / "fit.tvd")
+    assert again.n_rows == 4000
+    more = again.update(as_ibis(rows, tmp_path / "out"))
+    assert more.n_rows == 8000
+    np.testing.assert_array_equal(more.posterior.cells.counts, 2 * again.posterior.cells.counts)
+
+
+def test_the_command_line_rounds_and_says_so(continuous, tmp_path):
+    path, _ = continuous
+    words = (path, "y ~ a + b", "--family", "bernoulli", "--grid", "20", "--draws", "20")
+    answer = json.loads(command("fit", *words, "--json"))
+    assert answer["n_rows"] == 60_000
+    assert "20 bins" in answer["rounding"]
+    command("fit", *words, "--out", str(tmp_path / "out"))
+    fit = tb.load(tmp_path / "out" / "fit.tvd")
+    assert str(fit.rounded) == answer["rounding"]
+    assert "rounding" in str(fit.check(misfit=False))
+    with pytest.raises(tb.DataError, match="Fit all rows again"):
+        fit.update(make_rows(10))
+
+
+def test_check_plans_before_a_fit(rows, continuous, tmp_path):
+    path = as_parquet(rows, tmp_path)
+    said = command("check", path, "visits ~ age + sex", "--draws", "30")
+    assert "4,000 rows, 5 columns" in said
+    assert "distinct rows" in said
+    facts = json.loads(command("check", path, "visits ~ age + sex", "--draws", "30", "--json"))
+    assert facts["n_rows"] == 4000
+    assert facts["n_distinct_rows"] == len(rows[["visits", "age", "sex"]].drop_duplicates())
+    wide, _ = continuous
+    assert "20 bins" in command(
+        "check", wide, "y ~ a", "--family", "bernoulli", "--grid", "20", "--draws", "10"
+    )

@@ -19,12 +19,13 @@ from tvdbayes.cli._text import heading, in_words, joined, note, paragraph
 from tvdbayes.cli._words import noted, plain, printable
 from tvdbayes.frontends import Fit
 from tvdbayes.frontends._checks import check_table
+from tvdbayes.frontends._coarse import measure
 from tvdbayes.frontends._progress import progress_bar
 from tvdbayes.frontends._settings import DIVERGENCES, PARTITIONS
 from tvdbayes.frontends._survey import Survey
 from tvdbayes.posterior import Posterior
 from tvdbayes.refits import replicate
-from tvdbayes.sources import AbstractSource
+from tvdbayes.sources import AbstractSource, open_source
 
 __all__ = ["run_check"]
 
@@ -65,7 +66,14 @@ def run_check(request: Request, *, as_json: bool) -> None:
         check_table(found.cells, found.model.family, found.encoded.linear, request.ridge)
         with progress_bar(None, "timing the first draws"):
             pilot = _pilot(request, found)
-    fit = found.fit_of(pilot.posterior)
+        rounded = None
+        if found.coarsening is not None:
+            rounded = measure(
+                found.coarsening,
+                pilot.posterior,
+                lambda rows: request.survey(open_source(rows)).table,
+            )
+    fit = found.fit_of(pilot.posterior, rounded=rounded)
     doubts = [
         plain(f.text)
         for f in fit.check(misfit=False).findings

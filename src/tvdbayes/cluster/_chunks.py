@@ -49,6 +49,11 @@ class Chunk:
     counts: Array | None
     groups: IntArray
 
+    def __sizeof__(self) -> int:
+        # What Dask takes an object for, when it decides what to put on disk.
+        columns = (self.x, self.y, self.offset, self.trials, self.counts, self.groups)
+        return sum(column.nbytes for column in columns if column is not None)
+
     @classmethod
     def of(cls, number: int, cells: Cells, groups: IntArray, *, counted: bool) -> "Chunk":
         """The rows of a table in which every row is its own x row; groups are (R, n)."""

@@ -224,6 +224,12 @@ def _check_data(data: FitData) -> None:
         raise StorageError("its input rows point to rows that are not there")
 
 
+def _check_rounded(rounded: Rounded) -> None:
+    for values in (rounded.moved, rounded.deviations):
+        if values is not None and values.shape != (len(rounded.param_names),):
+            raise StorageError("its rounding is not told for every parameter")
+
+
 def _check_fit(fit: Fit) -> None:
     n_cells = fit.posterior.cells.n_cells
     if not _within(fit.cell_of_row, -1, n_cells):
@@ -249,7 +255,7 @@ def _within(index: AnyArray, low: int, end: int) -> bool:
 _FORMS: Mapping[str, Form] = {
     **FORMS,
     "Asked": form_of(Asked),
-    "Rounded": form_of(Rounded, moved="r", deviations="r"),
+    "Rounded": form_of(Rounded, _check_rounded, moved="d", deviations="d"),
     "Fit": form_of(Fit, _check_fit, cell_of_row="i"),
     "FitData": form_of(FitData, _check_data, counts="r", cell="r", row="i"),
     "Column": form_of(Column, _check_column, values="r"),

@@ -1,10 +1,10 @@
 """The door for data that are too large for one worker: sums over rows on a Dask cluster."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
@@ -59,7 +59,8 @@ __all__ = ["LargeFit", "fit_large"]
 _CHUNK_ROWS = 1 << 18
 _SAMPLE_ROWS = 100_000
 _MOST_NODES = 500
-_STAGES = 6
+_STAGES = 4
+"""What comes before the draws: a look, a sample, groups, chunks."""
 
 
 def fit_large(
@@ -121,10 +122,10 @@ def fit_large(
     options = {"offset": offset, "exposure": exposure, "weights": weights}
     used = _used(formula, pieces.columns, law, trials, options)
     with _cluster(client) as there, progress_bar(progress, "all rows") as report:
-        stage = _stages(report)
+        stage = _Stages(n_draws, report)
         frames = pieces.frames(used.columns)
         look = _look(there, frames, used, law)
-        stage()
+        stage.done()
         sample = _fit_sample(
             formula,
             _sample(there, frames, used, look, seed),
@@ -139,19 +140,19 @@ def fit_large(
             ridge=ridge,
             progress=False,
         )
-        stage()
+        stage.done()
         recipe, rules = _recipe(sample, used, look, seed)
-        stage()
+        stage.done()
         rows = DaskRows(rules, there, _chunks(there, frames, look, recipe))
-        stage()
+        stage.done()
         solved = solve_rows(
             rows,
             sample.posterior.minimiser,
             sample.posterior.kld_minimiser,
             n_draws=n_draws,
             ridge=AUTO_RIDGE if ridge == "auto" else float(ridge),
+            progress=stage.draws,
         )
-        stage()
     made = LargeFit(sample, _whole(sample, recipe.groups, rules, solved, look.n_rows), look.n_rows)
     _warn_of(made)
     return made
@@ -257,9 +258,16 @@ class LargeFit:
             new, kind, interval=interval, outcomes=outcomes, seed=seed, ordinary=ordinary
         )
 
-    def effects(self, variable: str, **options: Any) -> Effect:
+    def effects(
+        self,
+        variable: str,
+        *,
+        at: Mapping[str, object] | None = None,
+        outcome: object = None,
+        ordinary: bool = False,
+    ) -> Effect:
         """Average effect of a column over the rows of the sample; see `Fit.effects`."""
-        return self.whole.effects(variable, **options)
+        return self.whole.effects(variable, at=at, outcome=outcome, ordinary=ordinary)
 
     def __repr__(self) -> str:
         certified = np.mean(self.status == Status.CONVERGED) if self.status.size else 1.0
@@ -310,6 +318,10 @@ def _used(
     for option, name in options.items():
         if name is not None:
             require_name(name, option)
+    if isinstance(asked, bool) or not isinstance(asked, str | Real | None):
+        raise DataError(
+            f"trials= takes the name of a column or a number; got {type(asked).__name__}."
+        )
     if not (law.needs_trials and isinstance(asked, str)):
         # No row is needed to see that these are missing, or out of place.
         none = np.zeros(0, np.intp)
@@ -342,16 +354,22 @@ def _cluster(client: Any) -> Iterator[Any]:
     yield client
 
 
-def _stages(report: Callable[[int, int], None] | None) -> Callable[[], None]:
-    done = 0
+class _Stages:
+    """How far a fit is: what comes before the draws counts for a tenth each."""
 
-    def stage() -> None:
-        nonlocal done
-        done += 1
-        if report is not None:
-            report(done, _STAGES)
+    def __init__(self, n_draws: int, report: Callable[[int, int], None] | None) -> None:
+        self._each, self._report, self._n_done = max(n_draws // 10, 1), report, 0
+        self._total = n_draws + _STAGES * self._each
 
-    return stage
+    def done(self) -> None:
+        """One more stage is done."""
+        self._n_done += 1
+        self.draws(0, 0)
+
+    def draws(self, n_done: int, _: int) -> None:
+        """So many draws are done."""
+        if self._report is not None:
+            self._report(self._n_done * self._each + n_done, self._total)
 
 
 def _look(client: Any, frames: list[Any], used: Used, law: AbstractFamily) -> Look:
