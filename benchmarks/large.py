@@ -6,8 +6,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-from pyarrow import parquet
 
 from benchmarks._designs import logit
 from benchmarks._report import Table
@@ -18,6 +16,9 @@ _ROWS_OF_A_FILE = 1 << 20
 
 def write(folder, n, p):
     """Files of a million rows each, a tenth of them leverage points with the wrong answer."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
     for number, start in enumerate(range(0, n, _ROWS_OF_A_FILE)):
         rng = np.random.default_rng([403, number])
         x, y, beta = logit(rng, min(_ROWS_OF_A_FILE, n - start), p, 0.1)
@@ -47,7 +48,7 @@ def measure(n, n_draws, n_workers, limit, p=10):
             n_workers=n_workers,
             threads_per_worker=1,
             memory_limit=limit,
-            dashboard_address=None,
+            dashboard_address=":0",
         )
         with workers as cluster, Client(cluster) as client:
             start = time.perf_counter()

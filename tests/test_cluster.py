@@ -230,7 +230,7 @@ def test_groups_are_capped_and_learned_on_a_sample(monkeypatch):
 @pytest.fixture(scope="module")
 def client():
     made = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit="450MB"
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit="450MB"
     )
     with made as cluster, distributed.Client(cluster) as client:
         yield client

@@ -43,7 +43,7 @@ def client(cluster):
 @pytest.fixture(scope="module")
 def frame():
     rng = np.random.default_rng(8)
-    x = rng.normal(size=500)
+    x = rng.normal(size=700)
     return {"x": x, "y": rng.poisson(np.exp(1 + 0.3 * x))}
 
 
@@ -102,7 +102,7 @@ def test_a_fit_on_four_workers_is_the_serial_fit(n_jobs, frame, alone):
 
 def test_a_killed_worker_costs_no_draw_and_no_bit(client, frame, alone):
     killed = []
-    killer = Thread(target=kill_one, args=(client, killed))
+    killer = Thread(target=kill_one, args=(client, killed), daemon=True)
     killer.start()
     there = tb.fit("y ~ x", frame, n_draws=224, n_jobs=4)
     killer.join()
@@ -156,7 +156,7 @@ def test_ctrl_c_keeps_the_finished_draws(frame, alone, monkeypatch):
 
     def interrupted(self, tasks):
         calls.append(len(tasks))
-        if len(calls) > 4:
+        if min(tasks) > 0:
             raise KeyboardInterrupt
         return finished(self, tasks)
 

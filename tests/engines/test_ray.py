@@ -103,7 +103,7 @@ def test_a_fit_on_four_workers_is_the_serial_fit(n_jobs, frame, alone):
 
 def test_a_killed_worker_costs_no_draw_and_no_bit(frame, alone):
     killed = []
-    killer = Thread(target=kill_one, args=(killed,))
+    killer = Thread(target=kill_one, args=(killed,), daemon=True)
     killer.start()
     there = tb.fit("y ~ x", frame, n_draws=200, n_jobs=4)
     killer.join()
@@ -137,7 +137,7 @@ def test_ctrl_c_keeps_the_finished_draws(frame, alone, monkeypatch):
 
     def interrupted(self, tasks):
         calls.append(len(tasks))
-        if len(calls) > 4:
+        if min(tasks) > 0:
             raise KeyboardInterrupt
         return finished(self, tasks)
 

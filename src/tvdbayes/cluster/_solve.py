@@ -66,13 +66,13 @@ def solve_rows(
     plain = newton(twin, starts[:, 1:])
     twin = replace(twin, penalty=_penalty(rows, 0.0, plain.theta[:, 0]))
 
-    # Twice, since the derivatives that the first search relies on are those of the sample's fit.
     groups = _groups(rows, table, ridge, starts[:, 0], goal)
     both = newton(groups.take(np.zeros(2, np.intp)), starts)
     near = both.theta[:, [int(both.value.argmin())]]
+    # Once more from there: derivatives, and the point that ties go to, were those of the sample.
     groups = _groups(rows, table, ridge, near[:, 0], goal)
-    found = newton(groups, near, tau=goal.begin)
-    groups = _groups(rows, table, ridge, found.theta[:, 0], goal)
+    found = newton(groups, near, tau=goal.tau)
+    groups = replace(groups, penalty=_penalty(rows, ridge, found.theta[:, 0]))
     unweighted = _solved(rows, found, groups.penalty, plain, twin.penalty)
 
     parts: list[Solved] = []

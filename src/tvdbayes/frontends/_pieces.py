@@ -5,7 +5,7 @@ import io
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -30,8 +30,17 @@ class AbstractPieces(ABC):
     columns: list[str]
 
     @abstractmethod
-    def frames(self, used: Sequence[str]) -> list[Any]:
-        """Dask's recipes (`Delayed`) for the pieces as data frames, these columns only."""
+    def __len__(self) -> int:
+        """How many there are."""
+
+    @abstractmethod
+    def each(
+        self, used: Sequence[str], work: Callable[..., Any], more: Sequence[tuple[Any, ...] | None]
+    ) -> list[Any]:
+        """Dask's recipes (`Delayed`) for ``work(frame, *more)`` of each piece, these columns only.
+
+        Pieces whose further arguments are None are left out.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +50,18 @@ class _Partitions(AbstractPieces):
     columns: list[str]
     data: Any
 
-    def frames(self, used: Sequence[str]) -> list[Any]:
+    def each(
+        self, used: Sequence[str], work: Callable[..., Any], more: Sequence[tuple[Any, ...] | None]
+    ) -> list[Any]:
         """See `AbstractPieces`."""
-        return list(self.data[list(used)].to_delayed())
+        call = dask_module("dask").delayed(work, pure=False)
+        frames = self.data[list(used)].to_delayed()
+        return [
+            call(frame, *rest) for frame, rest in zip(frames, more, strict=True) if rest is not None
+        ]
+
+    def __len__(self) -> int:
+        return int(self.data.npartitions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +71,20 @@ class _Files(AbstractPieces):
     columns: list[str]
     parts: "list[_Parquet] | list[_Csv]"
 
-    def frames(self, used: Sequence[str]) -> list[Any]:
+    def each(
+        self, used: Sequence[str], work: Callable[..., Any], more: Sequence[tuple[Any, ...] | None]
+    ) -> list[Any]:
         """See `AbstractPieces`."""
-        read = dask_module("dask").delayed(_read, pure=False)
-        return [read(part, list(used)) for part in self.parts]
+        # Read and worked on by one task, so that nothing that was read waits in memory.
+        call = dask_module("dask").delayed(_read_and, pure=False)
+        return [
+            call(part, list(used), work, *rest)
+            for part, rest in zip(self.parts, more, strict=True)
+            if rest is not None
+        ]
+
+    def __len__(self) -> int:
+        return len(self.parts)
 
 
 @dataclass(frozen=True)
@@ -111,6 +139,12 @@ class _Csv:
             return pd.DataFrame({name: [] for name in used})
         lines, names = io.BytesIO(text), list(self.names)
         return pd.read_csv(lines, header=None, names=names, usecols=list(used), index_col=False)
+
+
+def _read_and(
+    part: "_Parquet | _Csv", used: list[str], work: Callable[..., Any], *more: Any
+) -> Any:
+    return work(_read(part, used), *more)
 
 
 def _read(part: "_Parquet | _Csv", used: list[str]) -> pd.DataFrame:

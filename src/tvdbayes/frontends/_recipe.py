@@ -19,8 +19,9 @@ from tvdbayes.frontends._look import Used
 from tvdbayes.partitions import LearnedGroups
 from tvdbayes.sources import Table, open_data
 
-__all__ = ["Recipe", "join_frames", "some_rows"]
+__all__ = ["Recipe", "encode_piece", "join_frames", "some_rows"]
 
+_CODED = 1 << 14
 _LABELLED = 1024
 """Rows whose groups are found at a time: distances to a thousand centres then stay in the cache."""
 
@@ -66,11 +67,30 @@ class Recipe:
 
     def chunk(self, frame: pd.DataFrame, number: int, first: int) -> Chunk:
         """Encode the piece with this number, which begins at this row of the data."""
+        # Few rows at a time, since coding takes many times the memory of what it makes.
+        parts = [
+            self._coded(frame[at : at + _CODED], first + at) for at in range(0, len(frame), _CODED)
+        ]
+        cells = Cells(
+            np.concatenate([part.x for part, _ in parts]),
+            np.concatenate([part.offset for part, _ in parts]),
+            np.concatenate([part.trials for part, _ in parts]),
+            np.arange(len(frame)),
+            np.concatenate([part.y for part, _ in parts]),
+            np.concatenate([part.counts for part, _ in parts]),
+            self.names,
+        )
+        groups = np.concatenate([groups for _, groups in parts], axis=1)
+        groups += np.cumsum([0, *self.sizes[:-1]])[:, None]
+        made = Chunk.of(number, cells, groups, counted=self.used.weights is not None)
+        return made.without(cells.counts == 0)
+
+    def _coded(self, frame: pd.DataFrame, first: int) -> tuple[Cells, IntArray]:
+        """Some rows as a table in which every row is its own x row, and their groups (R, n)."""
         used, n = self.used, len(frame)
-        rows = open_data(frame).rows(used.columns)
         each = np.arange(n)
+        rows = open_data(frame).rows(used.columns)
         table = Table(rows, np.ones(n), each, first + each, n)
-        counts = np.ones(n) if used.weights is None else numbers(table, used.weights)
         offset = offsets(table, used.offset, used.exposure)
         cells = Cells(
             self._covariates(table),
@@ -78,20 +98,15 @@ class Recipe:
             trials_of(table, used.trials, self.law),
             each,
             numbers(table, used.outcome),
-            counts,
+            np.ones(n) if used.weights is None else numbers(table, used.weights),
             self.names,
         )
         with single_threaded():
-            groups = np.concatenate(
-                [
-                    self.groups.group(_rows_of(cells, slice(at, at + _LABELLED))).groups
-                    for at in range(0, n, _LABELLED)
-                ],
-                axis=1,
-            )
-        groups += np.cumsum([0, *self.sizes[:-1]])[:, None]
-        made = Chunk.of(number, cells, groups, counted=used.weights is not None)
-        return made.without(counts == 0)
+            groups = [
+                self.groups.group(_rows_of(cells, slice(at, at + _LABELLED))).groups
+                for at in range(0, n, _LABELLED)
+            ]
+        return cells, np.concatenate(groups, axis=1)
 
     def _covariates(self, table: Table) -> Array:
         x = np.ascontiguousarray(encode_frame((self.spec,), self.names, table.frame))
@@ -104,6 +119,11 @@ class Recipe:
                     "Drop or repair these rows first."
                 )
         return x
+
+
+def encode_piece(frame: pd.DataFrame, recipe: Recipe, number: int, first: int) -> Chunk:
+    """See `Recipe.chunk`."""
+    return recipe.chunk(frame, number, first)
 
 
 def _rows_of(cells: Cells, rows: slice) -> Cells:

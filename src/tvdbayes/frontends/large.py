@@ -41,9 +41,9 @@ from tvdbayes.frontends._fit import Fit
 from tvdbayes.frontends._guard import read_formula
 from tvdbayes.frontends._laws import family_by_name
 from tvdbayes.frontends._look import Look, Used, categories_of
-from tvdbayes.frontends._pieces import open_pieces
+from tvdbayes.frontends._pieces import AbstractPieces, open_pieces
 from tvdbayes.frontends._progress import progress_bar
-from tvdbayes.frontends._recipe import Recipe, join_frames, some_rows
+from tvdbayes.frontends._recipe import Recipe, encode_piece, join_frames, some_rows
 from tvdbayes.frontends.formula import fit
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.partitions import Bins, GroupReport, LearnedGroups, learn_bins, report_groups
@@ -123,12 +123,11 @@ def fit_large(
     used = _used(formula, pieces.columns, law, trials, options)
     with _cluster(client) as there, progress_bar(progress, "all rows") as report:
         stage = _Stages(n_draws, report)
-        frames = pieces.frames(used.columns)
-        look = _look(there, frames, used, law)
+        look = _look(there, pieces, used, law)
         stage.done()
         sample = _fit_sample(
             formula,
-            _sample(there, frames, used, look, seed),
+            _sample(there, pieces, used, look, seed),
             family=family,
             link=link,
             n_draws=n_draws,
@@ -143,7 +142,7 @@ def fit_large(
         stage.done()
         recipe, rules = _recipe(sample, used, look, seed)
         stage.done()
-        rows = DaskRows(rules, there, _chunks(there, frames, look, recipe))
+        rows = DaskRows(rules, there, _chunks(there, pieces, look, recipe))
         stage.done()
         solved = solve_rows(
             rows,
@@ -341,7 +340,7 @@ def _cluster(client: Any) -> Iterator[Any]:
     distributed = dask_module("distributed")
     if client is None:
         with (
-            distributed.LocalCluster(threads_per_worker=1, dashboard_address=None) as cluster,
+            distributed.LocalCluster(threads_per_worker=1, dashboard_address=":0") as cluster,
             distributed.Client(cluster) as own,
         ):
             yield own
@@ -372,33 +371,27 @@ class _Stages:
             self._report(self._n_done * self._each + n_done, self._total)
 
 
-def _look(client: Any, frames: list[Any], used: Used, law: AbstractFamily) -> Look:
+def _look(client: Any, pieces: AbstractPieces, used: Used, law: AbstractFamily) -> Look:
     """Look at all rows, and refuse what cannot be used."""
-    delayed = dask_module("dask").delayed
-
-    at = delayed(Look.at, pure=False)
-    parts = client.compute([at(frame, used, law) for frame in frames])
+    parts = client.compute(pieces.each(used.columns, Look.at, [(used, law)] * len(pieces)))
     look: Look = joined(client, parts, Look.join)
     look.check(used, law)
     return look
 
 
-def _sample(client: Any, frames: list[Any], used: Used, look: Look, seed: int) -> pd.DataFrame:
+def _sample(client: Any, pieces: AbstractPieces, used: Used, look: Look, seed: int) -> pd.DataFrame:
     """Rows drawn at random, and those without which the data are not known."""
-    delayed = dask_module("dask").delayed
-
     rng = Stream.generator(seed, Stream.ROWS)
     drawn = rng.choice(look.n_rows, min(look.n_rows, _SAMPLE_ROWS), replace=False)
     rows = np.union1d(drawn, look.must_see())
     ends = np.cumsum(look.sizes)
     cuts = np.searchsorted(rows, np.append(0, ends))
-    take = delayed(some_rows, pure=False)
-    parts = [
-        take(frame, rows[a:b] - (end - size), used.columns)
-        for frame, a, b, end, size in zip(frames, cuts, cuts[1:], ends, look.sizes, strict=False)
-        if b > a
+    mine = [
+        (rows[a:b] - (end - size), used.columns) if b > a else None
+        for a, b, end, size in zip(cuts, cuts[1:], ends, look.sizes, strict=False)
     ]
-    found: pd.DataFrame = joined(client, client.compute(parts), join_frames)
+    parts = client.compute(pieces.each(used.columns, some_rows, mine))
+    found: pd.DataFrame = joined(client, parts, join_frames)
     return found
 
 
@@ -442,20 +435,14 @@ def _bins(cells: Cells, groups: LearnedGroups, law: AbstractFamily) -> Bins:
     return learned.filled().isolating(law.spikes)
 
 
-def _chunks(client: Any, frames: list[Any], look: Look, recipe: Recipe) -> list[Any]:
+def _chunks(client: Any, pieces: AbstractPieces, look: Look, recipe: Recipe) -> list[Any]:
     """Encode all pieces that have rows, on the workers, where they stay."""
-    delayed = dask_module("dask").delayed
-    shared, starts = delayed(recipe, pure=False), np.cumsum((0, *look.sizes))
-    encode = delayed(Recipe.chunk, pure=False)
-    chunks = client.compute(
-        [
-            encode(shared, frame, number, int(start))
-            for number, (frame, start, size) in enumerate(
-                zip(frames, starts, look.sizes, strict=False)
-            )
-            if size
-        ]
-    )
+    shared, starts = dask_module("dask").delayed(recipe, pure=False), np.cumsum((0, *look.sizes))
+    mine = [
+        (shared, number, int(start)) if size else None
+        for number, (start, size) in enumerate(zip(starts, look.sizes, strict=False))
+    ]
+    chunks = client.compute(pieces.each(recipe.used.columns, encode_piece, mine))
     dask_module("distributed").wait(chunks)
     for chunk in chunks:
         if chunk.status != "finished":
