@@ -82,7 +82,7 @@ def at_work():
             name = (folder / "cmdline").read_bytes()
         except OSError:
             continue
-        if name.startswith(b"ray::_alone"):
+        if name.startswith(b"ray::alone"):
             yield int(folder.name)
 
 

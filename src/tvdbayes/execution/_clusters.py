@@ -1,39 +1,19 @@
-"""Run blocks of draws: here, on several processes, or on a cluster.
+"""Ways to run blocks on other machines: Dask and Ray, as joblib's context names them."""
 
-Every block is computed with one BLAS thread and in the same shapes wherever it runs, so the results
-are the same bit for bit. A block whose worker dies is done again, never dropped.
-"""
-
-import ctypes
 import logging
-import os
-import platform
 import warnings
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from functools import cache
+from contextlib import suppress
+from dataclasses import dataclass
 from importlib import import_module
-from threading import Lock
 from typing import Any, TypeVar
 
-import numpy as np
-from threadpoolctl import ThreadpoolController
+from tvdbayes.execution._executors import AbstractExecutor, alone
 
-__all__ = [
-    "AbstractCluster",
-    "AbstractExecutor",
-    "Dask",
-    "Joblib",
-    "OnCluster",
-    "Ray",
-    "Serial",
-    "executor_for",
-    "single_threaded",
-]
+__all__ = ["CLUSTERS", "AbstractCluster", "Dask", "OnCluster", "Ray"]
 
 Result = TypeVar("Result")
 
@@ -42,138 +22,9 @@ _LOG = logging.getLogger("tvdbayes")
 _PATIENCE = 30.0
 """Seconds without a block after which a cluster is asked whether it has workers at all."""
 
-_WAVE = 4
-"""Blocks for each worker in one call of a back end that cannot hand back results one by one."""
-
-
-@cache
-def _threads() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def _keep_freed_memory() -> None:
-    """Let the allocator keep what temporaries free, instead of returning it to the system.
-
-    glibc unmaps large blocks as they are freed, so that every temporary array pays for fresh pages;
-    freeing one block just below 32 MiB, never touched, raises that threshold for good. Measured:
-    half of the time of a block of draws. Elsewhere it does nothing.
-    """
-    np.empty((1 << 25) - (1 << 16), np.uint8)
-    if "MALLOC_TRIM_THRESHOLD_" in os.environ:
-        _unfix_thresholds()
-
-
-@cache
-def _unfix_thresholds() -> None:
-    """Set what glibc would have come to by itself, had its thresholds not been fixed at its start.
-
-    Dask starts workers so, to see memory returned at once. Measured: 3.7 times the time of a block.
-    """
-    if platform.libc_ver()[0] == "glibc":
-        trim, mmap, libc = -1, -3, ctypes.CDLL(None)
-        libc.mallopt(mmap, 1 << 25)
-        libc.mallopt(trim, 1 << 26)
-
-
-@dataclass(eq=False)
-class _BlasLimit:
-    """One BLAS thread for the whole process, while anybody needs it.
-
-    The limit belongs to the process. A worker with several threads (Dask's usual one) computes
-    several blocks at once, and the first to end must not lift the limit for the others.
-    """
-
-    lock: Any = field(default_factory=Lock)
-    n_users: int = 0
-    limit: Any = None
-
-    def enter(self) -> None:
-        with self.lock:
-            if self.n_users == 0:
-                self.limit = _threads().limit(limits=1, user_api="blas")
-            self.n_users += 1
-
-    def leave(self) -> None:
-        with self.lock:
-            self.n_users -= 1
-            if self.n_users == 0:
-                self.limit.restore_original_limits()
-
-
-_BLAS = _BlasLimit()
-
-
-@contextmanager
-def single_threaded() -> Iterator[None]:
-    """One BLAS thread, so that sums are added up in the same order everywhere."""
-    _keep_freed_memory()
-    _BLAS.enter()
-    try:
-        yield
-    finally:
-        _BLAS.leave()
-
-
-def _alone(work: Callable[[int], Result], block: int) -> Result:
-    with single_threaded():
-        return work(block)
-
 
 def _shipped(work: Callable[[int], Result]) -> Callable[[int], Result]:
     return work
-
-
-class AbstractExecutor(ABC):
-    """A way to run independent blocks."""
-
-    @abstractmethod
-    def map(self, work: Callable[[int], Result], blocks: range) -> Iterator[Result]:
-        """Yield ``work(block)`` for these blocks, in their order, as they become ready."""
-
-
-@dataclass(frozen=True)
-class Serial(AbstractExecutor):
-    """One block after the other, in this process."""
-
-    def map(self, work: Callable[[int], Result], blocks: range) -> Iterator[Result]:
-        for block in blocks:
-            yield _alone(work, block)
-
-
-@dataclass(frozen=True)
-class Joblib(AbstractExecutor):
-    """Several blocks at once on this machine, through joblib: loky unless a context says otherwise.
-
-    If a worker is killed (by the system, for its memory), what is not done yet is done here.
-    """
-
-    n_jobs: int
-
-    def map(self, work: Callable[[int], Result], blocks: range) -> Iterator[Result]:
-        from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-        n_done = 0
-        try:
-            for result in self._spread(work, blocks):
-                yield result
-                n_done += 1
-        except TerminatedWorkerError as error:
-            _LOG.warning("A worker was killed; going on in this process. (%s)", error)
-            yield from Serial().map(work, blocks[n_done:])
-
-    def _spread(self, work: Callable[[int], Result], blocks: range) -> Iterator[Result]:
-        from joblib import Parallel, delayed
-        from joblib.parallel import get_active_backend
-
-        def tasks(some: range) -> Iterator[Any]:
-            return (delayed(_alone)(work, block) for block in some)
-
-        if get_active_backend()[0].supports_return_generator:
-            yield from Parallel(self.n_jobs, return_as="generator")(tasks(blocks))
-            return
-        with Parallel(self.n_jobs) as parallel:
-            for at in range(0, len(blocks), _WAVE * self.n_jobs):
-                yield from parallel(tasks(blocks[at : at + _WAVE * self.n_jobs]))
 
 
 class AbstractCluster(ABC):
@@ -250,7 +101,7 @@ class Dask(AbstractCluster):
             return self.client.submit(_shipped, work, pure=False)
 
     def submit(self, shipped: Any, block: int) -> Any:
-        return self.client.submit(_alone, shipped, block, pure=False, **self.options)
+        return self.client.submit(alone, shipped, block, pure=False, **self.options)
 
     def finished(self, tasks: Mapping[int, Any]) -> list[int]:
         with suppress(TimeoutError, CancelledError):
@@ -295,7 +146,7 @@ class Ray(AbstractCluster):
         return self.library.put(work)
 
     def submit(self, shipped: Any, block: int) -> Any:
-        return self.library.remote(_alone).options(**self.options).remote(shipped, block)
+        return self.library.remote(alone).options(**self.options).remote(shipped, block)
 
     def finished(self, tasks: Mapping[int, Any]) -> list[int]:
         running = list(tasks.values())
@@ -340,14 +191,14 @@ class OnCluster(AbstractExecutor):
                             done[each] = cluster.result(running.pop(each))
                         except cluster.lost as error:
                             _LOG.warning("A worker was lost; doing its block here. (%s)", error)
-                            done[each] = _alone(work, each)
+                            done[each] = alone(work, each)
                             shipped = None
                     if (shipped is None or not finished) and cluster.size == 0:
                         _LOG.warning("The cluster has no workers left; going on in this process.")
                         cluster.cancel(list(running.values()))
                         todo.clear()
                         running.clear()
-                yield done.pop(block) if block in done else _alone(work, block)
+                yield done.pop(block) if block in done else alone(work, block)
         finally:
             # After Ctrl-C or an error, nobody waits for the rest.
             cluster.cancel(list(running.values()))
@@ -377,37 +228,7 @@ def _ray(backend: Any) -> AbstractCluster:
 
 
 # By the module of joblib's back end, so that neither library is imported unless it is in use.
-_CLUSTERS: Mapping[str, Callable[[Any], AbstractCluster | None]] = {
+CLUSTERS: Mapping[str, Callable[[Any], AbstractCluster | None]] = {
     "joblib._dask": _dask,
     "ray.util.joblib.ray_backend": _ray,
 }
-
-
-def executor_for(n_jobs: int | None, n_affordable: int) -> AbstractExecutor:
-    """The executor for this many jobs.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        1 is this process, always. Above that, and -1 for all there are, the back end is that of
-        joblib's context. None is what the context says: its own number of jobs, else all of a
-        cluster that it names, else 1.
-    n_affordable : int
-        Blocks that the memory of one machine can hold. Workers of a cluster have their own.
-    """
-    if n_jobs == 1:
-        return Serial()
-    from joblib import cpu_count
-    from joblib.parallel import get_active_backend
-
-    backend, n_in_context = get_active_backend()
-    module = type(backend).__module__
-    n_jobs = n_in_context if n_jobs is None else n_jobs
-    if module in _CLUSTERS:
-        cluster = _CLUSTERS[module](backend)
-        whole = n_jobs is None or n_jobs < 0
-        return Serial() if cluster is None else OnCluster(cluster, None if whole else n_jobs)
-    if n_jobs is not None and n_jobs < 0:
-        n_jobs += 1 + cpu_count()
-    n_jobs = min(n_jobs or 1, n_affordable)
-    return Serial() if n_jobs <= 1 else Joblib(n_jobs)
