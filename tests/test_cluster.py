@@ -318,7 +318,7 @@ class Lazily(list):
         return map(wide, range(len(self)))
 
 
-def data(n=20_000, seed=1):
+def data(n=8000, seed=1):
     rng = np.random.default_rng(seed)
     a, b = rng.normal(size=(2, n))
     kind = rng.choice(["low", "mid", "high"], n)
@@ -333,19 +333,19 @@ def data(n=20_000, seed=1):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     frame, where = data(), tmp_path_factory.mktemp("parts")
-    for k, at in enumerate(range(0, len(frame), 11_000)):
-        frame[at : at + 11_000].to_parquet(where / f"{k}.parquet", row_group_size=4000)
+    for k, at in enumerate(range(0, len(frame), 3000)):
+        frame[at : at + 3000].to_parquet(where / f"{k}.parquet", row_group_size=1100)
     return where
 
 
 @pytest.fixture(scope="module")
 def fitted(client, folder):
-    return fit_large(FORMULA, folder, client=client, n_draws=8, chunk_rows=7000)
+    return fit_large(FORMULA, folder, client=client, n_draws=8, chunk_rows=2000)
 
 
 def test_a_large_fit_is_near_the_truth_and_says_what_it_is(fitted):
     assert isinstance(fitted, LargeFit)
-    assert fitted.n_rows == 20_000
+    assert fitted.n_rows == 8000
     assert fitted.param_names == ("Intercept", "a", "b")
     truth = np.array([0.6, 1.0, -0.5])
     assert abs(fitted.estimate - truth).max() < 0.1
@@ -354,7 +354,7 @@ def test_a_large_fit_is_near_the_truth_and_says_what_it_is(fitted):
     assert (fitted.status == Status.CONVERGED).all()
     assert (fitted.kld_status == Status.CONVERGED).all()
     assert ((fitted.distance > 0) & (fitted.distance < 0.3)).all()
-    assert "20,000 rows" in repr(fitted)
+    assert "8,000 rows" in repr(fitted)
     assert len(fitted.summary()["mean"]) == 3
     new = fitted.predict({"a": [0.0, 2.0], "b": [0.0, 0.0]})
     assert new["mean"].between(0, 1).all()
@@ -373,19 +373,19 @@ def test_files_and_dask_frames_give_the_same(client, fitted, tmp_path):
     frame.to_csv(tmp_path / "all.csv", index=False)
     dd = pytest.importorskip("dask.dataframe")
     for source in (tmp_path / "all.csv", dd.from_pandas(frame, npartitions=3)):
-        other = fit_large(FORMULA, source, client=client, n_draws=0, chunk_rows=7000)
+        other = fit_large(FORMULA, source, client=client, n_draws=0, chunk_rows=2000)
         assert other.n_rows == fitted.n_rows
         np.testing.assert_allclose(other.estimate, fitted.estimate, atol=1e-6)
         np.testing.assert_allclose(other.kld_estimate, fitted.kld_estimate, atol=1e-6)
 
 
-def test_a_level_of_three_rows_in_twenty_thousand_is_known(client, folder, monkeypatch):
-    monkeypatch.setattr(large, "_SAMPLE_ROWS", 3000)
+def test_a_level_of_three_rows_in_eight_thousand_is_known(client, folder, monkeypatch):
+    monkeypatch.setattr(large, "_SAMPLE_ROWS", 2000)
     found = fit_large(
         "y ~ a + bs(b, df=4) + kind", folder, client=client, n_draws=0, exposure="time"
     )
     assert "kind[T.rare]" in found.param_names
-    assert found.sample.posterior.cells.n_obs < 3200
+    assert found.sample.posterior.cells.n_obs < 2200
 
 
 def test_counts_and_successes(client, tmp_path):
@@ -514,7 +514,7 @@ def test_lines_of_csv_are_read_once_wherever_they_are_cut(tmp_path):
 
 def test_rows_of_parquet_are_cut_across_groups_and_files(folder):
     frame = data()
-    for rows in (900, 4000, 50_000):
+    for rows in (250, 1100, 50_000):
         parts = open_pieces(folder, rows).parts
         read = [part.read(["b", "kind"]) for part in parts]
         assert {len(piece) for piece in read[:-1]} <= {rows}

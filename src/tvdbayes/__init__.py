@@ -10,6 +10,8 @@ __version__ = "0.1.0"
 
 _HOME = {
     "fit": "frontends",
+    "fit_large": "frontends.large",
+    "LargeFit": "frontends.large",
     "load": "frontends",
     "RobustCountRegressor": "frontends.estimators",
     "RobustClassifier": "frontends.estimators",

@@ -47,7 +47,7 @@ class Answers:
         """Print for a reader."""
         posterior = self.fit.posterior
         click.echo(heading(printable(self.fit.formula)))
-        left_out = int((self.fit.cell_of_row < 0).sum())
+        left_out = self.fit.n_left_out
         more = f" ({left_out:,} more left out)" if left_out else ""
         refined = ", reweighted" if posterior.refine else ""
         click.echo(
@@ -151,7 +151,7 @@ class Answers:
             "n_rows": self.fit.n_rows,
             "n_cells": posterior.cells.n_cells,
             "rounding": None if self.fit.rounded is None else str(self.fit.rounded),
-            "n_left_out": int((self.fit.cell_of_row < 0).sum()),
+            "n_left_out": self.fit.n_left_out,
             "n_draws": posterior.n_draws,
             "seed": posterior.seed,
             "interval": _INTERVAL,
@@ -178,7 +178,7 @@ class Answers:
 
     def _outcome(self) -> str:
         name = self.fit.data.outcome if self.fit.data else ""
-        return name if name in self.rows else f"data: {name}"
+        return f"data: {name}" if f"data: {name}" in self.rows else name
 
 
 def finite(value: Any) -> Any:

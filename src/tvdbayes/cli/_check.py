@@ -19,13 +19,13 @@ from tvdbayes.cli._text import heading, in_words, joined, note, paragraph
 from tvdbayes.cli._words import noted, plain, printable
 from tvdbayes.frontends import Fit
 from tvdbayes.frontends._checks import check_table
-from tvdbayes.frontends._coarse import measure
+from tvdbayes.frontends._coarse import told_of_rounding
 from tvdbayes.frontends._progress import progress_bar
 from tvdbayes.frontends._settings import DIVERGENCES, PARTITIONS
 from tvdbayes.frontends._survey import Survey
 from tvdbayes.posterior import Posterior
 from tvdbayes.refits import replicate
-from tvdbayes.sources import AbstractSource, open_source
+from tvdbayes.sources import AbstractSource
 
 __all__ = ["run_check"]
 
@@ -66,14 +66,9 @@ def run_check(request: Request, *, as_json: bool) -> None:
         check_table(found.cells, found.model.family, found.encoded.linear, request.ridge)
         with progress_bar(None, "timing the first draws"):
             pilot = _pilot(request, found)
-        rounded = None
+        fit = found.fit_of(pilot.posterior)
         if found.coarsening is not None:
-            rounded = measure(
-                found.coarsening,
-                pilot.posterior,
-                lambda rows: request.survey(open_source(rows)).table,
-            )
-    fit = found.fit_of(pilot.posterior, rounded=rounded)
+            fit = told_of_rounding(fit, found.coarsening)
     doubts = [
         plain(f.text)
         for f in fit.check(misfit=False).findings
@@ -153,7 +148,7 @@ def _lines(
 ) -> Iterator[tuple[str, str]]:
     posterior = fit.posterior
     cells, groups = posterior.cells, posterior.groups
-    left_out = int((fit.cell_of_row < 0).sum())
+    left_out = fit.n_left_out
     yield (
         "data",
         f"{fit.n_rows:,} rows, {len(source.columns)} columns"
@@ -236,7 +231,7 @@ def _facts(request: Request, fit: Fit, pilot: Pilot, notes: list[str]) -> dict[s
         "family": posterior.model.family.name,
         "n_rows": fit.n_rows,
         "n_distinct_rows": len(fit.data.counts) if fit.data else None,
-        "n_left_out": int((fit.cell_of_row < 0).sum()),
+        "n_left_out": fit.n_left_out,
         "n_x": cells.n_x,
         "n_cells": cells.n_cells,
         "parameters": list(fit.param_names),

@@ -3,6 +3,7 @@
 from tvdbayes.cluster._chunks import Chunk, Rules, spread_of
 from tvdbayes.cluster._dask import dask_module
 from tvdbayes.cluster._groups import groups_for, scaled_up
+from tvdbayes.cluster._memory import give_memory_back
 from tvdbayes.cluster._rows import AbstractRows, DaskRows, HeldRows, joined, result_of
 from tvdbayes.cluster._solve import solve_rows
 from tvdbayes.cluster._sums import Given, Likelihood, Losses, Masses, Pulls
@@ -21,6 +22,7 @@ __all__ = [
     "RowWeights",
     "Rules",
     "dask_module",
+    "give_memory_back",
     "groups_for",
     "joined",
     "result_of",

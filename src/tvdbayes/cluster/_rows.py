@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from tvdbayes._errors import MemoryBudgetError
 from tvdbayes.cluster._chunks import Chunk, Rules
 from tvdbayes.cluster._dask import dask_module
+from tvdbayes.cluster._memory import give_memory_back
 from tvdbayes.cluster._sums import AbstractSum, Sums, added
 from tvdbayes.execution import single_threaded
 
@@ -68,7 +69,7 @@ class DaskRows(AbstractRows):
         # As the result of a task it is sent to each worker once, and made again if that dies; what
         # a client scatters to a worker is lost with it.
         asked = submit(_same, wanted, pure=False)
-        parts = self.client.map(_over, self.chunks, rules=self._rules, wanted=asked, pure=False)
+        parts = self.client.map(_there, self.chunks, rules=self._rules, wanted=asked, pure=False)
         found: Sums = result_of(_tree(parts, lambda some: submit(_sum, some, pure=False)))
         return found
 
@@ -84,6 +85,12 @@ def _same(value: Part) -> Part:
 def _over(chunk: Chunk, rules: Rules, wanted: AbstractSum) -> Sums:
     with single_threaded():
         return wanted.over(chunk, rules)
+
+
+def _there(chunk: Chunk, rules: Rules, wanted: AbstractSum) -> Sums:
+    found = _over(chunk, rules, wanted)
+    give_memory_back()
+    return found
 
 
 def _sum(parts: Sequence[Sums]) -> Sums:

@@ -72,7 +72,7 @@ def solve_rows(
     # Once more from there: derivatives, and the point that ties go to, were those of the sample.
     groups = _groups(rows, table, ridge, near[:, 0], goal)
     found = newton(groups, near, tau=goal.tau)
-    groups = replace(groups, penalty=_penalty(rows, ridge, found.theta[:, 0]))
+    groups = _groups(rows, table, ridge, found.theta[:, 0], goal)
     unweighted = _solved(rows, found, groups.penalty, plain, twin.penalty)
 
     parts: list[Solved] = []

@@ -1,120 +1,38 @@
-"""How far rounding in an engine moves the answer, measured on a sample of unrounded rows."""
+"""How far rounding in an engine moves the answer: an expectation, over a sample of unrounded rows.
+
+Comparing two fits of the sample would tell little: outcomes are random, and a sample of a large
+table has far more noise than the table. So the fitted model is taken for the truth. Each sampled
+row has all outcomes, with the probabilities that the model gives them at its unrounded covariates;
+maximum likelihood at the rounded ones then moves away from the model by rounding alone.
+"""
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 
-from tvdbayes._errors import CoarseWarning, TVDBayesError, TVDBayesWarning
+from tvdbayes._errors import CoarseWarning, DataError, TVDBayesError, TVDBayesWarning
 from tvdbayes._typing import Array
 from tvdbayes.bootstrap import posterior_bootstrap
 from tvdbayes.cells import Cells
 from tvdbayes.divergences import KLD
-from tvdbayes.model import Model
+from tvdbayes.frontends._encoded import columns_of
+from tvdbayes.frontends._fit import Fit
+from tvdbayes.frontends._predictions import data_of, further_columns, new_rows
+from tvdbayes.frontends._rounded import Rounded
 from tvdbayes.partitions import Distinct
-from tvdbayes.posterior import Posterior
-from tvdbayes.sources import Coarsening
+from tvdbayes.posterior.prediction import NewRows, likely_pmf, pmf
+from tvdbayes.sources import Coarsening, open_data
 
-__all__ = ["Rounded", "measure", "warn_of_rounding"]
+__all__ = ["told_of_rounding"]
 
-_MUCH = 0.5
-"""Posterior deviations from which on rounding is worth a warning."""
-
-Encode = Callable[[pd.DataFrame], tuple[Model, Cells]]
-"""Rows to what is fitted to them."""
+_NEARLY_ALL = 1 - 1e-6
+_ELEMENTS = 4_000_000
 
 
-@dataclass(frozen=True, eq=False)
-class Rounded:
-    """What rounding continuous columns in an engine (``grid=``) has done to a fit.
-
-    Parameters
-    ----------
-    n_bins : int
-        Bins of each column.
-    method : str
-        How they were made.
-    lost : dict
-        Share of the variance of each rounded column that lies within bins, over all rows.
-    moved : (d,) or None
-        By how much rounding moves each parameter, by maximum likelihood on a sample with and
-        without it; None where the sample does not allow such fits.
-    deviations : (d,) or None
-        The same in posterior deviations.
-    n_sample : int
-        Rows of that sample.
-    param_names : tuple of str
-    """
-
-    n_bins: int
-    method: str
-    lost: dict[str, float]
-    moved: Array | None
-    deviations: Array | None
-    n_sample: int
-    param_names: tuple[str, ...]
-
-    @property
-    def worst(self) -> tuple[str, float] | None:
-        """The parameter that moves most, and by how many posterior deviations."""
-        if self.deviations is None:
-            return None
-        most = int(np.abs(self.deviations).argmax())
-        return self.param_names[most], float(np.abs(self.deviations[most]))
-
-    @property
-    def matters(self) -> bool:
-        """Whether that is much beside the uncertainty of the draws, or not known."""
-        return self.worst is None or self.worst[1] > _MUCH
-
-    def __str__(self) -> str:
-        lost = ", ".join(f"{name} {share:.2%}" for name, share in self.lost.items())
-        text = (
-            f"Rounded to means in {self.n_bins} bins ({self.method}); variance lost: {lost}. "
-            "Coefficients move by "
-        )
-        if self.worst is None:
-            return text + "an amount that the sample does not tell."
-        name, most = self.worst
-        return text + (
-            f"at most {most:.2g} posterior deviations ({name}), by maximum likelihood on "
-            f"{self.n_sample:,} rows with and without rounding."
-        )
-
-
-def measure(coarsening: Coarsening, posterior: Posterior, encode: Encode) -> Rounded:
-    """Fit a sample with and without rounding, as its rows are encoded."""
-    names, moved, deviations = posterior.param_names, None, None
-    try:
-        with warnings.catch_warnings():
-            # A sample may lack what the whole has; the fit itself has been warned of already.
-            warnings.simplefilter("ignore", TVDBayesWarning)
-            before, after = (
-                _likeliest(*encode(rows)) for rows in (coarsening.sample, coarsening.rounded)
-            )
-    except TVDBayesError:
-        # A rare level that the sample lacks, say: the share of variance is then all that is known.
-        before, after = ((), np.zeros(0)), ((), np.zeros(0))
-    if before[0] == after[0] == names:
-        moved = after[1] - before[1]
-        if posterior.n_draws > 1:
-            deviations = moved / np.maximum(posterior.draws.std(0), 1e-300)
-    grid = coarsening.grid
-    n_sample = len(coarsening.sample)
-    return Rounded(grid.n_bins, grid.method, coarsening.lost, moved, deviations, n_sample, names)
-
-
-def _likeliest(model: Model, cells: Cells) -> tuple[tuple[str, ...], Array]:
-    found = posterior_bootstrap(
-        model, cells, divergence=KLD(), partition=Distinct(), n_draws=0, bins="none"
-    )
-    return found.param_names, found.kld_minimiser
-
-
-def warn_of_rounding(rounded: Rounded) -> None:
-    """Warn where the error of rounding is large beside the uncertainty of the draws."""
+def told_of_rounding(fit: Fit, coarsening: Coarsening) -> Fit:
+    """The fit, with what rounding does to it; a warning where that is much."""
+    rounded = _measured(fit, coarsening)
     if rounded.matters:
         warnings.warn(
             f"{rounded} Ask for more bins (grid={2 * rounded.n_bins}), or keep the draws as they "
@@ -122,3 +40,81 @@ def warn_of_rounding(rounded: Rounded) -> None:
             CoarseWarning,
             stacklevel=3,
         )
+    return replace(fit, rounded=rounded)
+
+
+def _measured(fit: Fit, coarsening: Coarsening) -> Rounded:
+    posterior, grid, moved, deviations = fit.posterior, coarsening.grid, None, None
+    n_sample, names = len(coarsening.sample), posterior.param_names
+    try:
+        with warnings.catch_warnings():
+            # The fit itself has been warned of already.
+            warnings.simplefilter("ignore", TVDBayesWarning)
+            moved, n_sample = _moved(fit, coarsening)
+    except TVDBayesError:
+        # Counts without end, say: the share of variance is all that is known then.
+        moved = None
+    if moved is not None and posterior.n_draws > 1:
+        deviations = moved / np.maximum(posterior.draws.std(0), 1e-300)
+    return Rounded(grid.n_bins, grid.method, coarsening.lost, moved, deviations, n_sample, names)
+
+
+def _moved(fit: Fit, coarsening: Coarsening) -> tuple[Array, int]:
+    """What rounding adds to each parameter, (d,), and the rows that it is found from."""
+    truth, coarsening = fit.posterior.minimiser, _encodable(fit, coarsening)
+    weights = data_of(fit).weights
+    n_outcomes = len(_outcomes(fit, _rows(fit, coarsening.sample))[0])
+    step = -(-len(coarsening.sample) * n_outcomes // _ELEMENTS)
+    sample, rounded = coarsening.sample[::step], coarsening.rounded[::step]
+    y, mass = _outcomes(fit, _rows(fit, sample))
+    if weights is not None:
+        mass = mass * sample[weights].to_numpy(float)[:, None]
+    rows = _rows(fit, rounded)
+    at = np.repeat(rows.number, y.size)
+    possible = mass.ravel() > 0
+    at, table = at[possible], rows.table
+    cells = Cells.from_rows(
+        table.x[at],
+        np.tile(y, len(sample))[possible],
+        weights=mass.ravel()[possible],
+        offset=table.offset[at],
+        trials=table.trials[at],
+        names=table.names,
+    )
+    found = posterior_bootstrap(
+        fit.posterior.model,
+        cells,
+        divergence=KLD(),
+        partition=Distinct(),
+        n_draws=0,
+        bins="none",
+        refine=None,
+    )
+    return found.kld_minimiser - truth, len(sample)
+
+
+def _encodable(fit: Fit, coarsening: Coarsening) -> Coarsening:
+    """The same; where a spline ends at the outermost means, rows end there too."""
+    try:
+        _rows(fit, coarsening.sample)
+    except DataError:
+        sample, rounded = coarsening.sample, coarsening.rounded
+        ends = {c: sample[c].clip(rounded[c].min(), rounded[c].max()) for c in coarsening.lost}
+        return replace(coarsening, sample=sample.assign(**ends))
+    return coarsening
+
+
+def _rows(fit: Fit, frame: object) -> NewRows:
+    source = open_data(frame)
+    used = [*columns_of(fit.encodings), *further_columns(fit, source.columns)]
+    return new_rows(fit, source.table(used, None, "error"))
+
+
+def _outcomes(fit: Fit, rows: NewRows) -> tuple[Array, Array]:
+    """The outcomes (K,) that rows may have, and their probabilities under the estimate, (n, K)."""
+    family = fit.posterior.model.family
+    point = replace(fit.posterior, draws=fit.posterior.minimiser[None])
+    if family.levels or family.binary:
+        y = np.arange(float(len(family.levels) or 2))
+        return y, pmf(point, rows, y)
+    return likely_pmf(point, rows, _NEARLY_ALL)

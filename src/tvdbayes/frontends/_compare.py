@@ -3,12 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from tvdbayes._errors import DataError, SettingsError
-from tvdbayes.cells import Cells
-from tvdbayes.frontends._columns import numbers
-from tvdbayes.frontends._encoded import columns_of
 from tvdbayes.frontends._fit import Fit
-from tvdbayes.frontends._laws import codes
-from tvdbayes.frontends._predictions import data_of, further_columns, new_rows, posterior_of
+from tvdbayes.frontends._predictions import new_cells, posterior_of
 from tvdbayes.frontends._progress import progress_bar
 from tvdbayes.posterior.scores import Scores, score
 from tvdbayes.refits import Comparison, compare_posteriors
@@ -22,25 +18,7 @@ def score_of(fit: Fit, new: Data | None, ordinary: bool) -> Scores:
     posterior = posterior_of(fit, ordinary)
     if new is None:
         return score(posterior)
-    source, outcome = open_data(new), data_of(fit).outcome
-    used = [outcome, *columns_of(fit.encodings), *further_columns(fit, source.columns)]
-    table = source.table(used, None, "error")
-    family = posterior.model.family
-    y = (
-        codes(table, outcome, family.levels, all_seen=False)
-        if family.levels
-        else numbers(table, outcome)
-    )
-    rows = new_rows(fit, table)
-    at = rows.number
-    cells = Cells.from_rows(
-        rows.table.x[at],
-        y[table.index],
-        offset=rows.table.offset[at],
-        trials=rows.table.trials[at],
-        names=rows.table.names,
-    )
-    return score(posterior, cells)
+    return score(posterior, new_cells(fit, open_data(new)))
 
 
 def compare(

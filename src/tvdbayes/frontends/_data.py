@@ -128,6 +128,8 @@ class FitData:
     n_grouped : int or None
         Rows of the data, where an engine or an update has put equal ones together: `row` then has
         an entry for each distinct row.
+    n_dropped : int
+        How many of these an engine has left out, for a gap or a weight of zero.
     """
 
     columns: dict[str, Column]
@@ -140,6 +142,7 @@ class FitData:
     trials: str | float | None = None
     weights: str | None = None
     n_grouped: int | None = None
+    n_dropped: int = 0
 
     @classmethod
     def of(
@@ -158,7 +161,7 @@ class FitData:
         columns[outcome] = columns[outcome].named()
         row = table.of_input(np.arange(len(table.counts)))
         uses = (outcome, offset, exposure, trials, weights)
-        return cls(columns, table.counts, cell, row, *uses, table.n_grouped)
+        return cls(columns, table.counts, cell, row, *uses, table.n_grouped, table.n_dropped)
 
     @property
     def weighted(self) -> bool:

@@ -18,11 +18,11 @@ from formulaic.utils.variables import Variable
 
 from tvdbayes.families import AbstractFamily
 from tvdbayes.frontends._asked import Asked
-from tvdbayes.frontends._coarse import Rounded
 from tvdbayes.frontends._data import Column, FitData
 from tvdbayes.frontends._encoded import columns_of
 from tvdbayes.frontends._fit import Fit
 from tvdbayes.frontends._guard import read_formula
+from tvdbayes.frontends._rounded import Rounded
 from tvdbayes.posterior import Posterior
 from tvdbayes.storage import FORMS, Form, StorageError, form_of, read_record, write_record
 

@@ -14,10 +14,10 @@ from formulaic import ModelSpec
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.frontends._asked import Asked
-from tvdbayes.frontends._coarse import Rounded
 from tvdbayes.frontends._data import FitData
 from tvdbayes.frontends._encoded import encode_new
 from tvdbayes.frontends._progress import progress_bar
+from tvdbayes.frontends._rounded import Rounded
 from tvdbayes.partitions import Bins, GroupReport
 from tvdbayes.posterior import Posterior, Summary
 from tvdbayes.posterior.checks import (
@@ -154,6 +154,12 @@ class Fit:
         """Rows of the data, those included that were left out."""
         grouped = None if self.data is None else self.data.n_grouped
         return len(self.cell_of_row) if grouped is None else grouped
+
+    @property
+    def n_left_out(self) -> int:
+        """Rows of the data that were left out, for a gap or a weight of zero."""
+        dropped = 0 if self.data is None else self.data.n_dropped
+        return int((self.cell_of_row < 0).sum()) + dropped
 
     @property
     def seed(self) -> int:

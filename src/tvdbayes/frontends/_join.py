@@ -35,7 +35,10 @@ def join(data: FitData, added: Table, *, keep_rows: bool) -> Table:
     n_old = len(data.counts)
     row = data.row if keep_rows else np.arange(n_old)
     kept = np.flatnonzero(row >= 0)
-    n_rows = _n_rows(data.n_grouped, data.row) + _n_rows(added.n_grouped, added.rows)
+    n_old_rows = len(data.row) if data.n_grouped is None else data.n_grouped
+    n_new_rows = added.n_rows if added.n_grouped is None else added.n_grouped
+    # Rows that are forgotten were left out, if they were, without a line of their own.
+    n_forgotten = 0 if keep_rows else int((data.row < 0).sum())
     one_by_one = keep_rows and data.n_grouped is None and added.n_grouped is None
     counts = totals(index, np.concatenate([data.counts, added.counts]), len(first))
     whole = plain_table({name: column.take(first) for name, column in columns.items()}, counts)
@@ -44,12 +47,9 @@ def join(data: FitData, added: Table, *, keep_rows: bool) -> Table:
         index=np.concatenate([index[:n_old][row[kept]], index[n_old:][added.index]]),
         rows=np.concatenate([kept, len(row) + added.rows]),
         n_rows=len(row) + added.n_rows,
-        n_grouped=None if one_by_one else n_rows,
+        n_grouped=None if one_by_one else n_old_rows + n_new_rows,
+        n_dropped=data.n_dropped + added.n_dropped + n_forgotten,
     )
-
-
-def _n_rows(n_grouped: int | None, rows: IntArray) -> int:
-    return len(rows) if n_grouped is None else n_grouped
 
 
 def _added(added: Table, name: str, outcome: str) -> Column:

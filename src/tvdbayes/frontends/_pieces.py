@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from tvdbayes._errors import DataError
-from tvdbayes.cluster import dask_module
+from tvdbayes.cluster import dask_module, give_memory_back
 from tvdbayes.sources import files_of
 
 __all__ = ["AbstractPieces", "open_pieces"]
@@ -107,9 +107,8 @@ class _Parquet:
                     at += len(batch)
                     if at >= last:
                         break
-        frame: pd.DataFrame = (
-            pa.Table.from_batches(batches).select(names).to_pandas(use_threads=False)
-        )
+        table = pa.Table.from_batches(batches).select(names)
+        frame: pd.DataFrame = table.to_pandas(use_threads=False)
         return frame
 
 
@@ -144,7 +143,9 @@ class _Csv:
 def _read_and(
     part: "_Parquet | _Csv", used: list[str], work: Callable[..., Any], *more: Any
 ) -> Any:
-    return work(_read(part, used), *more)
+    found = work(_read(part, used), *more)
+    give_memory_back()
+    return found
 
 
 def _read(part: "_Parquet | _Csv", used: list[str]) -> pd.DataFrame:

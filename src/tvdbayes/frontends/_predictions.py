@@ -1,7 +1,7 @@
 """Predictions for rows in the user's own columns."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Literal, get_args
 
@@ -10,11 +10,13 @@ import pandas as pd
 
 from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, IntArray
+from tvdbayes.cells import Cells
 from tvdbayes.families import AbstractFamily
-from tvdbayes.frontends._columns import offsets, trials_of
+from tvdbayes.frontends._columns import numbers, offsets, trials_of
 from tvdbayes.frontends._data import FitData
 from tvdbayes.frontends._encoded import columns_of, encode_frame
 from tvdbayes.frontends._fit import Fit
+from tvdbayes.frontends._laws import codes
 from tvdbayes.posterior import Posterior
 from tvdbayes.posterior.prediction import (
     NewRows,
@@ -26,7 +28,7 @@ from tvdbayes.posterior.prediction import (
     sample_outcomes,
     tails,
 )
-from tvdbayes.sources import Data, Table, open_data
+from tvdbayes.sources import Data, FrameSource, Table, open_data
 
 __all__ = [
     "Kind",
@@ -123,6 +125,29 @@ def new_rows(fit: Fit, table: Table) -> NewRows:
         x[table.index],
         offset=None if offset is None else offset[table.index],
         trials=trials,
+    )
+
+
+def new_cells(fit: Fit, source: FrameSource, weights: str | None = None) -> Cells:
+    """Rows with outcomes as a table of cells, encoded as in the fit."""
+    outcome, family = data_of(fit).outcome, fit.posterior.model.family
+    used = [outcome, *columns_of(fit.encodings), *further_columns(fit, source.columns)]
+    table = source.table(used, weights, "error")
+    y = (
+        codes(table, outcome, family.levels, all_seen=False)
+        if family.levels
+        else numbers(table, outcome)
+    )
+    distinct = replace(table, index=np.arange(len(y)))
+    rows = new_rows(fit, distinct)
+    at = rows.number
+    return Cells.from_rows(
+        rows.table.x[at],
+        y,
+        weights=table.counts,
+        offset=rows.table.offset[at],
+        trials=rows.table.trials[at],
+        names=rows.table.names,
     )
 
 

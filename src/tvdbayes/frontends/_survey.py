@@ -11,7 +11,6 @@ from tvdbayes._typing import IntArray
 from tvdbayes.cells import Cells, compress
 from tvdbayes.families import AbstractFamily
 from tvdbayes.frontends._asked import Asked
-from tvdbayes.frontends._coarse import Rounded
 from tvdbayes.frontends._columns import offsets, require_name, trials_of
 from tvdbayes.frontends._data import FitData
 from tvdbayes.frontends._encoded import Encoded, encode_all, read_further, without_dependent
@@ -61,14 +60,7 @@ class Survey:
     data: FitData
     coarsening: Coarsening | None
 
-    @property
-    def table(self) -> tuple[Model, Cells]:
-        """What is fitted, and to what."""
-        return self.model, self.cells
-
-    def fit_of(
-        self, posterior: Posterior, asked: Asked | None = None, rounded: Rounded | None = None
-    ) -> Fit:
+    def fit_of(self, posterior: Posterior, asked: Asked | None = None) -> Fit:
         """The draws, with what is known of the data, and what was asked for."""
         encoded = self.encoded
         return Fit(
@@ -80,7 +72,6 @@ class Survey:
             self.left_out,
             self.data,
             asked,
-            rounded,
         )
 
 

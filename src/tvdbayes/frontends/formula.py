@@ -1,7 +1,6 @@
 """The main door: a formula and a data frame in, a fit out."""
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from numbers import Real
 from typing import Any, Literal
 
@@ -12,7 +11,7 @@ from tvdbayes.divergences import AbstractDivergence
 from tvdbayes.families import AbstractFamily
 from tvdbayes.frontends._asked import Asked
 from tvdbayes.frontends._checks import check_table
-from tvdbayes.frontends._coarse import measure, warn_of_rounding
+from tvdbayes.frontends._coarse import told_of_rounding
 from tvdbayes.frontends._fit import Fit
 from tvdbayes.frontends._progress import progress_bar
 from tvdbayes.frontends._settings import DIVERGENCES, PARTITIONS, named, network_of
@@ -149,9 +148,10 @@ def fit(
     divergence = named(divergence, DIVERGENCES, "divergence", AbstractDivergence)
     groups = named(partition, PARTITIONS, "partition", AbstractPartition)
     prior = _prior(alpha, base_measure, n_atoms)
-    encode = partial(
-        survey,
+    source = open_source(data, engine=engine, grid=grid, max_cells=max_cells)
+    found = survey(
         formula,
+        source,
         family=family,
         link=link,
         offset=offset,
@@ -163,7 +163,6 @@ def fit(
         missing=missing,
         collinear=collinear,
     )
-    found = encode(open_source(data, engine=engine, grid=grid, max_cells=max_cells))
     asked = Asked(
         family=family,
         link=link,
@@ -199,11 +198,8 @@ def fit(
             )
     except Interrupted as stop:
         raise Interrupted(str(stop), found.fit_of(stop.partial, asked)) from stop
-    if found.coarsening is None:
-        return found.fit_of(posterior, asked)
-    rounded = measure(found.coarsening, posterior, lambda rows: encode(open_source(rows)).table)
-    warn_of_rounding(rounded)
-    return found.fit_of(posterior, asked, rounded)
+    made = found.fit_of(posterior, asked)
+    return made if found.coarsening is None else told_of_rounding(made, found.coarsening)
 
 
 def _starts(bins: Any) -> Any:

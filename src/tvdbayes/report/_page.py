@@ -347,7 +347,7 @@ def _facts(fit: Reportable, outcome: str) -> Iterator[tuple[str, str]]:
     """The data and the settings, one by one."""
     posterior, data = fit.posterior, fit.data
     cells, family = posterior.cells, posterior.model.family
-    n_lines, n_out = len(fit.cell_of_row), int((fit.cell_of_row < 0).sum())
+    n_lines, n_out = len(fit.cell_of_row), fit.n_left_out
     out = f", of which {n_out:,} were left out (gaps or weight zero)" if n_out else ""
     grouped = "" if fit.n_rows == n_lines else f", equal ones put together: {n_lines:,} lines"
     yield "Rows", f"{fit.n_rows:,}{grouped}{out}"

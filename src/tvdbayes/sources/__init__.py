@@ -2,14 +2,22 @@
 
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 from tvdbayes._errors import DataError, SettingsError
-from tvdbayes.sources._duckdb import SQL_EXTRA, files_of, is_pattern, open_files, require_ibis
+from tvdbayes.sources._duckdb import (
+    SQL_EXTRA,
+    category_levels,
+    files_of,
+    is_csv,
+    is_pattern,
+    open_files,
+    require_ibis,
+)
 from tvdbayes.sources._files import read_file
 from tvdbayes.sources._frames import FrameSource, open_frame
 from tvdbayes.sources._grid import Coarsening, Grid
+from tvdbayes.sources._registered import RegisteredFrame
 from tvdbayes.sources._sql import MAX_CELLS, SqlSource
 from tvdbayes.sources._table import AbstractSource, Missing, Table, did_you_mean
 
@@ -63,6 +71,12 @@ def open_source(
         raise SettingsError(
             f'engine must be "memory", "duckdb" or an Ibis connection; got {engine!r}.'
         )
+    several = isinstance(data, str | os.PathLike) and is_pattern(data)
+    if engine == "memory" and several:
+        raise SettingsError(
+            f'engine="memory" reads one file; {os.fspath(data)!r} may be several. Leave engine= '
+            "out to have them grouped."
+        )
     if engine == "memory" and (rounded is not None or is_ibis(data)):
         raise SettingsError(
             'engine="memory" reads rows one by one: it neither rounds (grid=) nor takes an Ibis '
@@ -91,21 +105,20 @@ def _is_large(path: str | os.PathLike[str]) -> bool:
     """Whether files are many or large enough to be grouped by an engine."""
     if is_pattern(path):
         return True
-    file = Path(path)
-    if not (file.is_file() and file.stat().st_size >= _LARGE):
+    if not (os.path.isfile(path) and os.path.getsize(path) >= _LARGE):
         return False
     try:
         require_ibis()
     except SettingsError as error:
         raise SettingsError(
-            f"{os.fspath(path)!r} holds {file.stat().st_size / 2**30:.1f} GiB. Have it grouped by "
-            f'DuckDB ({SQL_EXTRA}), or read it whole with engine="memory".'
+            f"{os.fspath(path)!r} holds {os.path.getsize(path) / 2**30:.1f} GiB. Have it grouped "
+            f'by DuckDB ({SQL_EXTRA}), or read it whole with engine="memory".'
         ) from error
     return True
 
 
 def _named_table(engine: Any, name: Data) -> Any:
-    """A table of a connection by its name, which is never read as SQL."""
+    """A table of a connection by its name, which is never read as SQL, nor as a file's."""
     if not isinstance(engine, require_ibis().BaseBackend):
         raise SettingsError(
             f'engine must be "memory", "duckdb" or an Ibis connection; got {engine!r:.60}.'
@@ -116,19 +129,29 @@ def _named_table(engine: Any, name: Data) -> Any:
             f"{type(name).__name__}."
         )
     try:
-        return engine.table(name)
+        known = list(engine.list_tables())
+        table = engine.table(name) if name in known else None
     except Exception as error:
-        # Each engine has exceptions of its own; all mean that there is no such table.
-        known = did_you_mean(name, engine.list_tables())
-        raise DataError(f"The engine has no table {name!r}.{known}") from error
+        # Each engine has exceptions of its own; all mean that it does not answer.
+        text = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise DataError(f"The engine does not give the table {name!r}: {text}") from error
+    if table is None:
+        raise DataError(
+            f"The engine has no table {name!r:.200}.{did_you_mean(name, known)} For one in "
+            "another schema pass the Ibis table itself."
+        )
+    return table
 
 
-def _in_duckdb(data: Data, max_cells: int, grid: Grid | None, sep: str) -> SqlSource:
+def _in_duckdb(data: Data, max_cells: int, grid: Grid | None, sep: str) -> AbstractSource:
     """Files, or a data frame, as a table of DuckDB's."""
     if is_ibis(data):
         return SqlSource(data, max_cells, grid)
-    if isinstance(data, str | os.PathLike):
-        csv = Path(files_of(data)[0]).suffix.lower() == ".csv"
-        return SqlSource(open_files(data, sep), max_cells, grid, untyped=csv)
-    ibis = require_ibis()
-    return SqlSource(ibis.memtable(open_frame(data).native.to_arrow()), max_cells, grid)
+    if not isinstance(data, str | os.PathLike):
+        require_ibis()
+        return RegisteredFrame(open_frame(data), max_cells, grid)
+    files = files_of(data)
+    if is_csv(files[0]):
+        return SqlSource(open_files(files, sep), max_cells, grid, untyped=True)
+    table = open_files(files)
+    return SqlSource(table, max_cells, grid, levels=category_levels(files))

@@ -8,12 +8,9 @@ from pathlib import Path
 import pandas as pd
 
 from tvdbayes._errors import DataError
-from tvdbayes.sources._table import require_unique
+from tvdbayes.sources._csv import csv_names
 
 __all__ = ["read_file"]
-
-_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-_LOOKED_AT = 1 << 16
 
 
 def read_file(path: str | os.PathLike[str], sep: str = ",") -> pd.DataFrame:
@@ -25,11 +22,12 @@ def read_file(path: str | os.PathLike[str], sep: str = ",") -> pd.DataFrame:
             f"Files are read as CSV or Parquet, by their ending; got {path.name!r}. "
             "Read it yourself and pass the data frame."
         )
-    if path.is_dir():
+    if os.path.isdir(path):
         raise DataError(f"{str(path)!r} is a folder. Give the name of a CSV or Parquet file.")
-    if not path.is_file():
+    # Not path.is_file(), which raises for names that are too long.
+    if not os.path.isfile(path):
         raise DataError(
-            f"There is no file {str(path)!r}. Check the name and the working directory."
+            f"There is no file {str(path)!r:.200}. Check the name and the working directory."
         )
     try:
         frame = _read_csv(path, sep) if kind == ".csv" else pd.read_parquet(path)
@@ -55,25 +53,7 @@ def read_file(path: str | os.PathLike[str], sep: str = ",") -> pd.DataFrame:
 
 def _read_csv(path: Path, sep: str) -> pd.DataFrame:
     """The table, once its first line is known to name columns: pandas would make do with less."""
-    with path.open("rb") as file:
-        if b"\0" in file.read(_LOOKED_AT):
-            raise DataError(
-                f"{str(path)!r} is not UTF-8 text: it holds zero bytes, as spreadsheets and other "
-                "binary files do. Export it as CSV in UTF-8."
-            )
-    with path.open(encoding="utf-8-sig", newline="") as text:
-        names = next(filter(None, csv.reader(text, delimiter=sep)), [])
-    if not names:
-        raise DataError(f"{str(path)!r} is empty. Its first line must name the columns.")
-    other = [s for s in _SEPARATORS if s in names[0]]
-    if len(names) == 1 and other:
-        raise DataError(
-            f"{str(path)!r} has one column, {names[0]!r:.60}: its values seem to be separated by "
-            f"{_SEPARATORS[other[0]]}. Read it with pandas.read_csv(..., sep={other[0]!r}) and "
-            "pass the data frame."
-        )
-    # Columns without a name are left behind by spreadsheets, and cannot be asked for.
-    require_unique(list(filter(None, names)))
+    names = csv_names(path, sep)
     with warnings.catch_warnings():
         # Lines longer than the first are cut with a warning otherwise, and shift the columns.
         warnings.simplefilter("error", pd.errors.ParserWarning)

@@ -6,6 +6,7 @@ Data frames of every library come in through narwhals; only the columns that are
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -142,7 +143,7 @@ def _plain(column: pd.Series, name: str) -> pd.Series:
         )
     values = column.astype(object)
     present = values[~values.isna()]
-    numbers = present.map(lambda v: isinstance(v, int | float | np.number)).to_numpy(bool)
+    numbers = present.map(lambda v: isinstance(v, int | float | np.number | Decimal)).to_numpy(bool)
     if len(present) and numbers.all():
         return pd.Series(values.to_numpy(dtype=float, na_value=np.nan))
     if numbers.any():

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from tvdbayes._errors import SettingsError
-from tvdbayes._typing import Array
+from tvdbayes._typing import Array, IntArray
 
 __all__ = ["Coarsening", "Grid", "bin_expression", "learn_cuts"]
 
@@ -98,16 +98,19 @@ class Coarsening:
 
 
 def learn_cuts(values: Array, grid: Grid) -> Array:
-    """The values between bins, increasing; a value that equals one belongs below it."""
+    """Values between bins, increasing, half way between two that occur.
+
+    So an engine that reads a cut with a digit less puts the same rows into the same bins.
+    """
     found, counts = np.unique(values, return_counts=True)
     if len(found) <= grid.n_bins:
-        return found[:-1]
+        return _between(found, np.arange(1, len(found)))
     by_rank = np.searchsorted(
         np.cumsum(counts), np.linspace(0, len(values), grid.n_bins + 1)[1:-1], side="left"
     )
     cuts = np.unique(found[np.minimum(by_rank, len(found) - 2)])
     if grid.method == "quantile":
-        return cuts
+        return _between(found, np.searchsorted(found, cuts, side="right"))
     for _ in range(_STEPS):
         # Lloyd's steps: means of the bins, then cuts half way between them.
         bins = np.searchsorted(cuts, found)
@@ -118,7 +121,14 @@ def learn_cuts(values: Array, grid: Grid) -> Array:
         if np.array_equal(moved, cuts):
             break
         cuts = moved
-    return cuts
+    return _between(found, np.searchsorted(found, cuts, side="right"))
+
+
+def _between(found: Array, first_above: IntArray) -> Array:
+    """Half way from the last value below a cut to the first above it."""
+    first_above = np.unique(first_above[(first_above > 0) & (first_above < len(found))])
+    middle: Array = found[first_above - 1] / 2 + found[first_above] / 2
+    return middle
 
 
 def bin_expression(ibis: Any, column: Any, cuts: Array) -> Any:

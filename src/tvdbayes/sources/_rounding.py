@@ -1,7 +1,8 @@
 """A grid put to work: learned on a sample of a table, applied by its engine to all rows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,14 @@ from tvdbayes._errors import DataError
 from tvdbayes._typing import Array
 from tvdbayes.sources._duckdb import require_ibis
 from tvdbayes.sources._grid import Coarsening, Grid, bin_expression, learn_cuts
+from tvdbayes.sources._weigh import Weigh
 
-__all__ = ["EXACT", "Rounding", "learn_rounding"]
-
-EXACT = "decimal(38, 12)"
-"""Fractions are added as decimals: the sum is then the same in whatever order an engine adds."""
+__all__ = ["Rounding", "learn_rounding"]
 
 _MANY = 100
 _SPREAD = 1 << 31
+_PRIMES = (100_003, 200_003, 300_007, 400_009, 500_009, 600_011, 700_001, 800_011)
+"""Factors that share nothing with the number of rows that one is taken of."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,14 +60,15 @@ class Rounding:
         )
         return rows.mutate(**dict(zip(self.bins(mark), found, strict=True)))
 
-    def sums(self, rows: Any, weights: str | None, mark: str) -> dict[str, Any]:
-        """What to add up over the rows of a cell: values and their squares."""
+    def sums(self, rows: Any, weigh: Weigh, mark: str) -> dict[str, Any]:
+        """What to find out over the rows of a cell: sums of values and squares, and their ends."""
         asked = {}
-        mass = 1.0 if weights is None else rows[weights].cast("float64")
         for j, (name, c, s) in enumerate(zip(self.columns, self.centre, self.scale, strict=True)):
-            z = (rows[name].cast("float64") - float(c)) / float(s)
-            asked[f"{mark}sum_{j}"] = (mass * z).cast(EXACT).sum().cast("float64")
-            asked[f"{mark}squares_{j}"] = (mass * z * z).cast(EXACT).sum().cast("float64")
+            x = rows[name].cast("float64")
+            z = (x - float(c)) / float(s)
+            asked[f"{mark}sum_{j}"] = weigh.sum(rows, z)
+            asked[f"{mark}squares_{j}"] = weigh.sum(rows, z * z)
+            asked[f"{mark}low_{j}"], asked[f"{mark}high_{j}"] = x.min(), x.max()
         return asked
 
     def rounded(
@@ -79,16 +81,21 @@ class Rounding:
         bins = self.bins(mark)
         sums = [f"{mark}sum_{j}" for j in range(len(self.columns))]
         squares = [f"{mark}squares_{j}" for j in range(len(self.columns))]
-        whole = frame.groupby(bins, sort=True)[[count, *sums, *squares]].sum()
+        by_bins = frame.groupby(bins, sort=True)
+        whole = by_bins[[count, *sums, *squares]].sum()
         n = whole[count].to_numpy(float)[:, None]
         total, square = whole[sums].to_numpy(float), whole[squares].to_numpy(float)
         within = (square - total * total / n).sum(0)
         spread = square.sum(0) - total.sum(0) ** 2 / n.sum()
         lost = np.maximum(within, 0) / np.maximum(spread, 1e-300)
-        means = pd.DataFrame(self.centre + self.scale * (total / n), whole.index, self.columns)
+        # Far from the centre a sum has few digits: a mean lies among its values all the same.
+        low = by_bins[[f"{mark}low_{j}" for j in range(len(self.columns))]].min().to_numpy(float)
+        high = by_bins[[f"{mark}high_{j}" for j in range(len(self.columns))]].max().to_numpy(float)
+        mean = np.clip(self.centre + self.scale * (total / n), low, high)
+        means = pd.DataFrame(mean, whole.index, self.columns)
 
         def of(keys: pd.DataFrame) -> dict[str, Array]:
-            joined = keys[bins].merge(means.reset_index(), on=bins, how="left")
+            joined = keys[bins].merge(means.reset_index(), on=bins, how="left", validate="m:1")
             return {name: joined[name].to_numpy() for name in self.columns}
 
         of_sample = pd.DataFrame(
@@ -108,15 +115,17 @@ def learn_rounding(
     used: Sequence[str],
     *,
     exact: Sequence[str],
-    weights: str | None,
+    weigh: Weigh,
     grid: Grid,
+    typed: Callable[[pd.DataFrame], pd.DataFrame],
 ) -> Rounding | None:
     """Learn the bins of a table of so many rows; None where no column has many values.
 
-    Columns in `exact` are never rounded.
+    Columns in `exact` are never rounded; `typed` makes of text what it stands for.
     """
-    wanted = list(dict.fromkeys([*used] if weights is None else [*used, weights]))
-    sample = _sample(rows, wanted, grid.sample, n_rows)
+    weights = [] if weigh.weights is None else [weigh.weights]
+    wanted = list(dict.fromkeys([*used, *weights]))
+    sample = typed(_sample(rows, wanted, grid.sample, n_rows))
     columns = _chosen(sample, used, exact, grid)
     if not columns:
         return None
@@ -155,7 +164,7 @@ def _chosen(
 def _sample(rows: Any, wanted: list[str], size: int, n: int) -> pd.DataFrame:
     """Rows chosen by a hash of their values: the same ones in every run and order of rows."""
     every = -(-n // size)
-    mixed = sum((rows[c].hash() % _SPREAD * (j + 1) for j, c in enumerate(wanted)), start=0)
+    mixed = sum((rows[c].hash() % _SPREAD * p for c, p in zip(wanted, cycle(_PRIMES))), start=0)
     some = rows.filter(mixed % every == 0) if every > 1 else rows
     # Where many rows are equal the hash may keep too many of them: these are cut at random, too.
     some = some.order_by([mixed, *wanted]).limit(2 * size).select(*wanted)

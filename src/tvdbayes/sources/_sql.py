@@ -7,21 +7,20 @@ quotes them.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pandas as pd
 
 from tvdbayes._errors import DataError, MissingRowsWarning, SettingsError, TVDBayesError
+from tvdbayes.sources._csv import typed_text
 from tvdbayes.sources._frames import open_frame
-from tvdbayes.sources._grid import Grid
-from tvdbayes.sources._rounding import EXACT, learn_rounding
+from tvdbayes.sources._grid import Coarsening, Grid
+from tvdbayes.sources._rounding import Rounding, learn_rounding
 from tvdbayes.sources._table import AbstractSource, Missing, Table, wanted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tvdbayes.sources._weigh import Weigh
 
 __all__ = ["MAX_CELLS", "SqlSource"]
 
@@ -44,13 +43,16 @@ class SqlSource(AbstractSource):
     grid : Grid, optional
         How the engine rounds continuous columns.
     untyped : bool
-        Whether columns of text may be truth values, as in CSV.
+        Whether numbers and truth values are text, as in CSV.
+    levels : dict of pandas.CategoricalDtype
+        Columns of text that are categories, and their levels.
     """
 
     expression: Any
     max_cells: int = MAX_CELLS
     grid: Grid | None = None
     untyped: bool = False
+    levels: Mapping[str, "pd.CategoricalDtype"] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not (isinstance(self.max_cells, int) and self.max_cells >= 1):
@@ -70,46 +72,63 @@ class SqlSource(AbstractSource):
         exact: Sequence[str] = (),
     ) -> Table:
         used, every = wanted(self, used, weights, missing)
-        rows = self._plain(every)
-        seen = self._look(rows, every, weights)
-        if not seen.n_rows:
-            raise DataError("Found data with 0 sample(s): the table has no rows.")
+        rows = self._plain(every, weights)
+        seen = _look(rows, every, weights, missing)
         rows = _without_gaps(rows, seen, missing)
         if weights is not None:
             rows = rows.filter(rows[weights] > 0)
+        weigh = Weigh(weights, seen.largest_weight)
+        frame, coarsening = self._cells(rows, used, exact, weigh, seen.n_kept)
+        found = open_frame(frame).table(used, _count(used), "error")
+        return replace(
+            found,
+            unit="distinct row",
+            n_grouped=seen.n_rows,
+            n_dropped=seen.n_rows - seen.n_kept,
+            coarsening=coarsening,
+        )
+
+    def _cells(
+        self, rows: Any, used: list[str], exact: Sequence[str], weigh: Weigh, n_rows: int
+    ) -> tuple[pd.DataFrame, Coarsening | None]:
+        """The distinct rows with their counts, rounded where that is asked for."""
+        count = _count(used)
         rounding = None
         if self.grid is not None:
             with _said_plainly():
                 rounding = learn_rounding(
-                    rows, seen.n_rows, used, exact=exact, weights=weights, grid=self.grid
+                    rows, n_rows, used, exact=exact, weigh=weigh, grid=self.grid, typed=self._typed
                 )
-        mark = _mark(every)
-        count = f"{mark}count"
         if rounding is None:
-            self._require_few(rows, used)
-            frame = _fetch(rows.group_by(used).aggregate(**{count: _total(rows, weights)}))
-            coarsening = None
-        else:
-            rows = rounding.binned(rows, mark)
-            keys = [*rounding.bins(mark), *(name for name in used if name not in rounding.columns)]
-            self._require_few(rows, keys)
-            asked = {count: _total(rows, weights), **rounding.sums(rows, weights, mark)}
-            frame = _fetch(rows.group_by(keys).aggregate(**asked))
-            means, coarsening = rounding.rounded(frame, mark, count)
-            frame = frame.assign(**means)
-        if self.untyped:
-            frame = frame.assign(**_truth_values(frame[used]))
-        found = open_frame(frame).table(used, count, "error")
-        return replace(found, unit="distinct row", n_grouped=seen.n_rows, coarsening=coarsening)
+            self._require_few(rows, dict(zip(used, used, strict=True)))
+            frame = _fetch(rows.group_by(used).aggregate(**{count: weigh.total(rows)}))
+            return self._typed(frame), None
+        return self._rounded(rows, used, weigh, rounding)
 
-    def _plain(self, every: list[str]) -> Any:
+    def _rounded(
+        self, rows: Any, used: list[str], weigh: Weigh, rounding: Rounding
+    ) -> tuple[pd.DataFrame, Coarsening]:
+        count, mark = _count(used), _mark(used)
+        rows = rounding.binned(rows, mark)
+        bins = rounding.bins(mark)
+        keys = dict(zip(bins, rounding.columns, strict=True))
+        keys |= {name: name for name in used if name not in rounding.columns}
+        self._require_few(rows, keys)
+        asked = {count: weigh.total(rows), **rounding.sums(rows, weigh, mark)}
+        frame = self._typed(_fetch(rows.group_by(list(keys)).aggregate(**asked)))
+        means, coarsening = rounding.rounded(frame, mark, count)
+        return frame.assign(**means), coarsening
+
+    def _plain(self, every: list[str], weights: str | None) -> Any:
         """The columns in use, of types that are read alike from every engine."""
         kept = {}
         for name in every:
             column = self.expression[name]
             kind = column.type()
-            if kind.is_decimal():
-                column = column.cast("float64")
+            if kind.is_decimal() or (name == weights and self.untyped):
+                column = column.try_cast("float64") if kind.is_string() else column.cast("float64")
+            elif kind.is_boolean() and name == weights:
+                column = column.cast("int64")
             elif not (kind.is_numeric() or kind.is_boolean() or kind.is_string()):
                 raise DataError(
                     f"The column {name!r} holds {kind}, which is neither a number nor a "
@@ -118,62 +137,117 @@ class SqlSource(AbstractSource):
             kept[name] = column
         return self.expression.select(**kept)
 
-    def _look(self, rows: Any, every: list[str], weights: str | None) -> "_Look":
-        """Count rows, gaps and what is no finite number, in one pass."""
-        asked: dict[str, Any] = {"n": rows.count(), "any_gap": _gaps(rows, every).sum()}
-        for j, name in enumerate(every):
-            asked[f"gap_{j}"] = _gaps(rows, [name]).sum()
-            if rows[name].type().is_floating():
-                asked[f"infinite_{j}"] = rows[name].isinf().sum()
-        if weights is not None:
-            if not rows[weights].type().is_numeric():
-                raise DataError(
-                    f"The column {weights!r} must hold numbers; got {rows[weights].type()}. "
-                    "Convert it first."
-                )
-            asked["negative"] = (rows[weights] < 0).sum()
-        with _said_plainly():
-            found = _first(rows.aggregate(**asked))
-        if found.get("negative", 0):
-            raise DataError(
-                f"Weights count rows and must be at least 0; {found['negative']:,} of "
-                f"{found['n']:,} are not."
-            )
-        for j, name in enumerate(every):
-            infinite = found.get(f"infinite_{j}", 0)
-            if infinite:
-                raise DataError(
-                    f"Every value of {name!r} must be a finite number; {infinite:,} of "
-                    f"{found['n']:,} are not. Drop or repair these rows first."
-                )
-        gaps = {name: int(found[f"gap_{j}"]) for j, name in enumerate(every)}
-        return _Look(int(found["n"]), int(found["any_gap"]), gaps)
+    def _typed(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Rows from the engine, with text that stands for something else made that."""
+        if self.untyped:
+            frame = frame.assign(**{str(name): typed_text(c) for name, c in frame.items()})
+        for name, kind in self.levels.items():
+            if name in frame:
+                unknown = ~frame[name].isin(kind.categories) & frame[name].notna()
+                if unknown.any():
+                    raise DataError(
+                        f"The category {name!r} has the value {frame[name][unknown].iloc[0]!r}, "
+                        "which is none of its declared levels. Save the column as text."
+                    )
+                frame = frame.astype({name: kind})
+        return frame
 
-    def _require_few(self, rows: Any, used: list[str]) -> None:
+    def _require_few(self, rows: Any, keys: dict[str, str]) -> None:
         """Count the distinct rows, and say which columns make them many."""
+        names = list(keys)
         with _said_plainly():
-            n_cells = int(rows.select(*used).distinct().count().to_pyarrow().as_py())
+            n_cells = int(rows.select(*names).distinct().count().to_pyarrow().as_py())
             if n_cells <= self.max_cells:
                 return
-            each = rows.aggregate(**{f"n_{j}": rows[c].nunique() for j, c in enumerate(used)})
-            counts = dict(zip(used, _first(each).values(), strict=True))
+            each = rows.aggregate(**{f"n_{j}": rows[c].nunique() for j, c in enumerate(names)})
+            counts = dict(zip(keys.values(), _first(each).values(), strict=True))
         widest = sorted(counts, key=lambda name: -counts[name])[:_NAMED]
+        grid = (
+            "Round such columns in the engine (grid=20)"
+            if self.grid is None
+            else f"Ask for fewer bins than {self.grid.n_bins}"
+        )
         raise DataError(
             f"The columns in use have {n_cells:,} distinct rows; at most {self.max_cells:,} are "
             "brought here. Most values: "
             + ", ".join(f"{name} ({counts[name]:,})" for name in widest)
-            + ". Round such columns in the engine (grid=20), fit all rows on a cluster "
-            "(tvdbayes.fit_large), read a sample into a data frame, or raise max_cells=."
+            + f". {grid}, fit all rows on a cluster (tvdbayes.fit_large), read a sample into a "
+            "data frame, or raise max_cells=."
         )
 
 
 @dataclass(frozen=True)
 class _Look:
-    """What one pass over a table tells: rows, rows with a gap, and gaps by column."""
+    """What one pass over a table tells.
+
+    Parameters
+    ----------
+    n_rows, n_kept, n_gaps : int
+        Rows in all, rows that are fitted, and rows with a gap.
+    gaps : dict
+        Gaps by column, in rows that count.
+    largest_weight : float
+    """
 
     n_rows: int
+    n_kept: int
     n_gaps: int
     gaps: dict[str, int]
+    largest_weight: float
+
+
+def _look(rows: Any, every: list[str], weights: str | None, missing: Missing) -> _Look:
+    """Count rows, gaps and what is no finite number, in one pass.
+
+    Rows without weight are not looked at, nor, where gaps are dropped, rows with one.
+    """
+    gap = _gaps(rows, every)
+    alive = None
+    if weights is not None:
+        if not rows[weights].type().is_numeric():
+            raise DataError(
+                f"The column {weights!r} must hold numbers; got {rows[weights].type()}. "
+                "Convert it first."
+            )
+        alive = (rows[weights] != 0).fill_null(True)
+    whole = ~gap if missing == "drop" else None
+
+    def number(*conditions: Any) -> Any:
+        held = [c for c in conditions if c is not None]
+        together = held[0]
+        for condition in held[1:]:
+            together = together & condition
+        return together.sum()
+
+    asked = {"n": rows.count(), "any_gap": gap.sum()}
+    if alive is not None or whole is not None:
+        asked["kept"] = number(*(c for c in (alive, whole) if c is not None))
+    for j, name in enumerate(every):
+        asked[f"gap_{j}"] = number(_gaps(rows, [name]), alive)
+        if rows[name].type().is_floating():
+            asked[f"infinite_{j}"] = number(rows[name].isinf().fill_null(False), alive, whole)
+    if weights is not None:
+        asked["negative"] = number((rows[weights] < 0).fill_null(False), whole)
+        asked["largest"] = rows[weights].cast("float64").max()
+    with _said_plainly():
+        largest, found = 1.0, rows.aggregate(**asked).to_pyarrow().to_pylist()[0]
+    if weights is not None:
+        largest = float(found.pop("largest") or 0.0)
+    n = {name: int(value or 0) for name, value in found.items()}
+    if not n["n"]:
+        raise DataError("Found data with 0 sample(s): the table has no rows.")
+    if n.get("negative", 0):
+        raise DataError(
+            f"Weights count rows and must be at least 0; {n['negative']:,} of {n['n']:,} are not."
+        )
+    for j, name in enumerate(every):
+        if n.get(f"infinite_{j}", 0):
+            raise DataError(
+                f"Every value of {name!r} must be a finite number; {n[f'infinite_{j}']:,} of "
+                f"{n['n']:,} are not. Drop or repair these rows first."
+            )
+    gaps = {name: n[f"gap_{j}"] for j, name in enumerate(every)}
+    return _Look(n["n"], n.get("kept", n["n"]), n["any_gap"], gaps, largest)
 
 
 def _gaps(rows: Any, names: Sequence[str]) -> Any:
@@ -189,14 +263,14 @@ def _gaps(rows: Any, names: Sequence[str]) -> Any:
 
 
 def _without_gaps(rows: Any, seen: _Look, missing: Missing) -> Any:
-    if not seen.n_gaps:
-        return rows
-    if missing == "error":
+    if missing == "error" and any(seen.gaps.values()):
         name, n = next((name, n) for name, n in seen.gaps.items() if n)
         raise DataError(
             f"The column {name!r} must have no gaps; {n:,} of {seen.n_rows:,} rows have one. Drop "
             'or repair these rows first, or pass missing="drop" to leave out rows with gaps.'
         )
+    if missing == "error" or not seen.n_gaps:
+        return rows
     warnings.warn(
         f"{seen.n_gaps} of {seen.n_rows} rows have a gap in a column that is used and were left "
         "out.",
@@ -206,27 +280,8 @@ def _without_gaps(rows: Any, seen: _Look, missing: Missing) -> Any:
     return rows.filter(~_gaps(rows, list(seen.gaps)))
 
 
-def _total(rows: Any, weights: str | None) -> Any:
-    """The rows of a cell, or their weight."""
-    if weights is None:
-        return rows.count().cast("float64")
-    column = rows[weights]
-    return (column.cast(EXACT) if column.type().is_floating() else column).sum().cast("float64")
-
-
-def _truth_values(frame: pd.DataFrame) -> dict[str, pd.Series]:
-    """The columns that hold nothing but True and False, as pandas reads them from CSV."""
-    spelled = {s: w for w in (True, False) for s in (str(w), str(w).lower(), str(w).upper())}
-    text = (name for name in frame.columns if frame[name].dtype.kind not in "biuf")
-    return {
-        name: frame[name].map(spelled).astype(bool)
-        for name in text
-        if frame[name].isin(spelled).all()
-    }
-
-
 def _first(aggregated: Any) -> dict[str, int]:
-    """The only line of some counts; what nothing was added up for is 0."""
+    """The only line of some counts."""
     (line,) = aggregated.to_pyarrow().to_pylist()
     return {name: int(value or 0) for name, value in line.items()}
 
@@ -244,15 +299,19 @@ def _fetch(grouped: Any) -> pd.DataFrame:
 
 
 def _mark(taken: Sequence[str]) -> str:
-    """The beginning of names that no column has."""
+    """The beginning of names that no column has; engines may not tell capitals."""
     mark = "tvd_"
-    while any(name.startswith(mark) for name in taken):
+    while any(name.casefold().startswith(mark) for name in taken):
         mark += "_"
     return mark
 
 
+def _count(taken: Sequence[str]) -> str:
+    return f"{_mark(taken)}count"
+
+
 @contextmanager
-def _said_plainly() -> "Iterator[None]":
+def _said_plainly() -> Iterator[None]:
     """Let an engine's complaint through as ours: it is about the data, or the way to them."""
     try:
         yield
@@ -261,4 +320,10 @@ def _said_plainly() -> "Iterator[None]":
     except Exception as error:
         # Each engine has exceptions of its own; none of them is known here.
         text = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise DataError(f"The engine cannot group the table: {text}") from error
+        hint = (
+            " A value is too large beside the others to be added up: leave such rows out, or "
+            "rescale the column."
+            if "decimal" in text.casefold() or "numeric" in text.casefold()
+            else ""
+        )
+        raise DataError(f"The engine cannot group the table: {text}{hint}") from error

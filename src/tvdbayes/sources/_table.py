@@ -46,6 +46,8 @@ class Table:
         What the rows of the input are called in messages.
     n_grouped : int, optional
         Rows of the table that an engine has grouped; the input is then what it gave.
+    n_dropped : int
+        How many of them it has left out, for a gap or a weight of zero.
     coarsening : Coarsening, optional
         What rounding by the engine has done to them.
     declared : mapping
@@ -59,6 +61,7 @@ class Table:
     n_rows: int
     unit: str = "row"
     n_grouped: int | None = None
+    n_dropped: int = 0
     coarsening: Coarsening | None = None
     declared: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
 
