@@ -9,6 +9,7 @@ from benchmarks import (
     continuous,
     cost,
     coverage,
+    engines,
     families,
     gpu,
     large,
@@ -43,10 +44,12 @@ ALL = {
     "gpu_networks": networks.on_gpu,
     "clusters": clusters.run,
     "large": large.run,
+    "engines": engines.run,
 }
 NEEDS_A_GPU = ("gpu", "gpu_large", "gpu_networks")
 NEEDS_A_CLUSTER = ("clusters", "large")
-ONLY_BY_NAME = NEEDS_A_GPU + NEEDS_A_CLUSTER
+LONG = ("engines",)
+ONLY_BY_NAME = NEEDS_A_GPU + NEEDS_A_CLUSTER + LONG
 
 for name in sys.argv[1:] or [name for name in ALL if name not in ONLY_BY_NAME]:
     if name not in ALL:
