@@ -50,12 +50,17 @@ def newton(
         point = batch.at(trial)
         with np.errstate(invalid="ignore"):
             enough = merit - _ARMIJO * length * promise + goal.rounding * (1 + np.abs(merit))
-        taken = open_ & (point.merit(widths) <= enough)
+        here = point.merit(widths)
+        taken = open_ & (here <= enough)
         theta[:, draws[taken]] = trial[:, taken]
         last = widths <= goal.tau if kinked else np.ones(draws.size, bool)
-        quick = np.where(promise < 0.03 * widths, 0.1, 0.1**0.5)
-        narrow = taken & (length > 0.3)
-        widths = np.where(narrow & ~last, np.maximum(widths * quick, goal.tau), widths)
+        if kinked:
+            # Narrowing pays once it changes more than the last step promised: before that, too few
+            # kinks would be left to steer by. In large tables they lie dense, and near the optimum.
+            gain = here - point.merit(0.1 * widths)
+            narrow = taken & ~last & (length > 0.3) & (promise <= gain)
+            quick = np.where(promise < 0.1 * gain, 0.1, 0.1**0.5)
+            widths = np.where(narrow, np.maximum(widths * quick, goal.tau), widths)
 
         view = point.expand(widths, pull)
         with np.errstate(all="ignore"):
