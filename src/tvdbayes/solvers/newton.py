@@ -11,7 +11,7 @@ import numpy as np
 from tvdbayes._array import xp
 from tvdbayes._typing import Array
 from tvdbayes.solvers._cholesky import solve_positive
-from tvdbayes.solvers._problem import Accuracy, Problem
+from tvdbayes.solvers._problem import Accuracy, Point, Problem
 from tvdbayes.solvers._solution import Solution, Status
 
 __all__ = ["newton"]
@@ -54,13 +54,8 @@ def newton(
         taken = open_ & (here <= enough)
         theta[:, draws[taken]] = trial[:, taken]
         last = widths <= goal.tau if kinked else np.ones(draws.size, bool)
-        if kinked:
-            # Narrowing pays once it changes more than the last step promised: before that, too few
-            # kinks would be left to steer by. In large tables they lie dense, and near the optimum.
-            gain = here - point.merit(0.1 * widths)
-            narrow = taken & ~last & (length > 0.3) & (promise <= gain)
-            quick = np.where(promise < 0.1 * gain, 0.1, 0.1**0.5)
-            widths = np.where(narrow, np.maximum(widths * quick, goal.tau), widths)
+        narrow = taken & ~last & (length > 0.3)
+        widths = np.where(narrow, _narrowed(point, widths, here, promise, goal.tau), widths)
 
         view = point.expand(widths, pull)
         with np.errstate(all="ignore"):
@@ -100,6 +95,18 @@ def newton(
             pull = None if pull is None else pull[..., keep]
         trial = theta[:, draws] + length * step
     return Solution(theta, problem.value(theta), status, n_iter, decrement, residual)
+
+
+def _narrowed(point: Point, widths: Array, merit: Array, promise: Array, tau: float) -> Array:
+    """Widths (B,) that the smoothing goes on with, down to tau.
+
+    Narrowing pays once it changes more than the last step promised. Before that, too few kinks
+    would be left to steer by: in large tables they lie dense, and near the optimum.
+    """
+    gain = merit - point.merit(0.1 * widths)
+    factor = np.where(promise > gain, 1.0, np.where(promise < 0.1 * gain, 0.1, 0.1**0.5))
+    narrower: Array = np.maximum(widths * factor, tau)
+    return narrower
 
 
 def _bounded(step: Array, grad: Array) -> Array:
