@@ -83,8 +83,7 @@ def run(n=10_000, n_draws=1000):
         f"one process and on two workers, on a machine with {os.cpu_count()} cores: more speedup "
         "than that is impossible here, and what is done before the draws (groups, starts, pilot) "
         "is not spread. Seconds for the whole fit, best of 3, workers started before; speedup; and "
-        "whether all draws and distances are those of one process bit for bit. Other work ran on "
-        "the machine meanwhile, so that the seconds say less than the last column.",
+        "whether all draws and distances are those of one process bit for bit.",
         ("where", "seconds", "speedup", "same bits"),
         lines,
         f"{os.cpu_count()} cores",
