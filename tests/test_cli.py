@@ -252,7 +252,8 @@ def test_options_are_arguments_of_the_library(small, options, same, monkeypatch)
         for name, parameter in inspect.signature(tb.fit).parameters.items()
         if name in asked
     }
-    assert asked == {**defaults, **same}
+    # Without a joblib context, which a command never has, no number of jobs is one.
+    assert asked == {**defaults, "n_jobs": 1, **same}
 
 
 @pytest.mark.parametrize(
@@ -426,8 +427,10 @@ def examples():
 
 
 @pytest.mark.usefixtures("quick")
-def test_the_examples_of_the_help_work():
+def test_the_examples_of_the_help_work(frame, folder):
     assert len(examples()) >= 9
+    (folder / "parts").mkdir()
+    frame.to_parquet(folder / "parts" / "one.parquet")
     # Reports are of the fits that other examples write, so fits come first.
     for line in sorted(examples(), key=lambda line: "report" in line or "compare" in line):
         succeed(*shlex.split(line)[1:])
@@ -485,7 +488,7 @@ BAD = [
     (("tabs.csv", "visits ~ age"), 1, ["separated by tabs", "Pass --sep '\\t'"]),
     (("visits.csv", "visits ~ age", "--sep", ";"), 1, ["separated by commas", "--sep ','"]),
     (("folder.csv", "visits ~ age"), 1, ["'folder.csv' is a folder"]),
-    ((".", "visits ~ age"), 1, ["CSV or Parquet"]),
+    ((".", "visits ~ age"), 1, ["both CSV and Parquet"]),
     (("binary.csv", "visits ~ age"), 1, ["not UTF-8 text", "zero bytes"]),
     (("utf16.csv", "visits ~ age"), 1, ["not UTF-8 text"]),
     (("latin.csv", "visits ~ age"), 1, ["not UTF-8 text (byte 0xf6"]),

@@ -336,7 +336,7 @@ def test_the_connection_to_files_reads_nothing_else(rows, tmp_path):
 
 
 def test_files_of_folders_and_patterns(rows, tmp_path):
-    with pytest.raises(tb.DataError, match="There is no file"):
+    with pytest.raises(tb.DataError, match="is a folder without"):
         files_of(tmp_path)
     (tmp_path / "year=2026").mkdir()
     rows.to_parquet(tmp_path / "year=2026" / "a.parquet")

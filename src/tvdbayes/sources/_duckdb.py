@@ -78,6 +78,11 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
         found = [Path(text)]
     once = {os.path.realpath(f): os.path.abspath(f) for f in found if os.path.isfile(f)}
     files = sorted(once.values())
+    if not files and os.path.isdir(text):
+        raise DataError(
+            f"{text!r} is a folder without CSV or Parquet files. Check the name and the working "
+            "directory."
+        )
     if not files:
         raise DataError(
             f"There is no file {text!r:.200}. Check the name and the working directory. For a "
