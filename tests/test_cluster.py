@@ -1,9 +1,11 @@
 """Rows on a cluster: sums over chunks are the sums in memory, however many workers there are."""
 
+import gc
 import os
 import signal
 import sys
 import threading
+import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -212,7 +214,7 @@ def test_a_row_that_counts_twice_is_that_row_twice():
 def test_a_chunk_without_weight_adds_nothing():
     both = Both(yes_no)
     first = both.chunks[0]
-    none = first.without(np.ones(len(first.x), bool))
+    none = Chunk.empty(first.number, first.x.shape[1], first.groups.shape[1])
     for total in Likelihood(both.draws, both.near(N_DRAWS)).over(none, both.rules):
         assert not total.any()
 
@@ -468,7 +470,7 @@ def test_what_a_transform_makes_of_a_row_is_checked(client, tmp_path, monkeypatc
 
 
 def test_wrong_requests_are_refused_before_any_work(tmp_path, folder):
-    with pytest.raises(tb.DataError, match="no file"):
+    with pytest.raises(tb.DataError, match="no file|without CSV"):
         fit_large(FORMULA, tmp_path)
     with pytest.raises(tb.FormulaError, match="no column"):
         fit_large("y ~ absent", folder)
@@ -539,3 +541,66 @@ def test_looks_at_pieces_add_up_to_a_look_at_all():
         assert {k: set(v) for k, v in column.levels.items()} == {
             k: set(v) for k, v in other.levels.items()
         }
+
+
+# What a review found
+
+
+def test_rows_without_weight_tell_nothing_of_the_data(client, tmp_path, monkeypatch):
+    """Their levels and smallest outcomes are in no sample, and must not be needed."""
+    monkeypatch.setattr("tvdbayes.frontends.large._SAMPLE_ROWS", 300)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=4000), "c": rng.poisson(30, 4000), "w": 1})
+    frame["g"] = rng.choice(["u", "v"], 4000)
+    frame.loc[0, ["c", "w"]] = 0
+    frame.loc[2500:2520, "g"], frame.loc[2500:2520, "w"] = "r", 0
+    far = rng.choice(np.arange(10, 2000), 20, replace=False)
+    frame.loc[far, "c"] = rng.integers(1, 9, 20)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    how = {"family": "poisson", "weights": "w", "n_draws": 2}
+    found = fit_large("c ~ x + g", tmp_path, client=client, chunk_rows=2000, **how)
+    here = tb.fit("c ~ x + g", frame, **how)
+    np.testing.assert_allclose(found.kld_estimate, here.posterior.kld_minimiser, atol=1e-5)
+    np.testing.assert_allclose(found.estimate, here.posterior.minimiser, atol=0.02)
+
+
+def test_lines_that_are_too_long_are_refused(client, tmp_path):
+    lines = [f"{j % 2},{j},ok" for j in range(2000)]
+    lines[:500] = [f"{j % 2},{j},5,ok" for j in range(500)]
+    (tmp_path / "c.csv").write_text("\n".join(["y,x,note", *lines]) + "\n")
+    with pytest.raises(tb.DataError, match="more values than its first line"):
+        fit_large("y ~ x", tmp_path / "c.csv", client=client, n_draws=0)
+
+
+@pytest.mark.parametrize("stage", ["_sample", "_chunks"])
+def test_data_that_change_are_noticed_and_nothing_stays(client, tmp_path, monkeypatch, stage):
+    path = tmp_path / "c.csv"
+    data(1000).to_csv(path, index=False)
+    real = getattr(large, stage)
+
+    def after_a_change(*given):
+        data(990).to_csv(path, index=False)
+        return real(*given)
+
+    monkeypatch.setattr(large, stage, after_a_change)
+    with pytest.raises(tb.DataError, match="changed while they were read"):
+        fit_large("y ~ a", path, client=client, n_draws=0)
+    gc.collect()
+    deadline = time.monotonic() + 10
+    while client.futures and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not client.futures
+
+
+def test_odd_columns_and_clients_are_errors_of_ours(client, tmp_path):
+    import dask.dataframe as dd
+
+    frame = data(200)
+    numbered = dd.from_pandas(frame.rename(columns={"a": 0}), npartitions=1)
+    with pytest.raises(tb.DataError, match="must be text; got 0"):
+        fit_large("y ~ b", numbered, client=client)
+    frame.assign(a=[[1, 2]] * 200).to_parquet(tmp_path / "lists.parquet")
+    with pytest.raises(tb.DataError):
+        fit_large("y ~ a", tmp_path / "lists.parquet", client=client)
+    with pytest.raises(tb.DataError, match="In the sample of 200 rows"):
+        fit_large("y ~ a + I(2 * a)", dd.from_pandas(frame, npartitions=1), client=client)

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from tvdbayes._array import Ones, Segments
+from tvdbayes._errors import DataError
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.cells import Cells
 from tvdbayes.model import Model
@@ -67,23 +67,12 @@ class Chunk:
             np.ascontiguousarray(groups.T.astype(np.min_scalar_type(int(groups.max())))),
         )
 
-    def without(self, rows: BoolArray) -> "Chunk":
-        """The same without some rows."""
-        if not rows.any():
-            return self
-
-        def kept(values: Any) -> Any:
-            return None if values is None else values[~rows]
-
-        return Chunk(
-            self.number,
-            kept(self.x),
-            kept(self.y),
-            kept(self.offset),
-            kept(self.trials),
-            kept(self.counts),
-            kept(self.groups),
-        )
+    @classmethod
+    def empty(cls, number: int, n_columns: int, n_partitions: int) -> "Chunk":
+        """A chunk none of whose rows counts."""
+        none = np.zeros(0)
+        groups = np.zeros((0, n_partitions), np.intp)
+        return cls(number, np.zeros((0, n_columns)), none, None, None, none, groups)
 
     def cells(self, rows: slice, names: tuple[str, ...]) -> Cells:
         """Some rows as a table; every row is its own x row."""
@@ -209,7 +198,13 @@ class Piece:
         bins, y = self.rules.bins, self.layout.cells.y
         if bins is None:
             return self.total(weights * (y > 0)[:, None])
-        units = self.groups.astype(np.intp) * bins.n_bins + bins.number(y)[:, None]
+        number = bins.number(y)
+        if (number < 0).any():
+            raise DataError(
+                "The data changed while they were read: an outcome is below all that were there. "
+                "Fit again when nobody writes to them."
+            )
+        units = self.groups.astype(np.intp) * bins.n_bins + number[:, None]
         found: Array = self._ones(units).T @ weights
         return found
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any, TypeVar
 
-from tvdbayes._errors import MemoryBudgetError
+from tvdbayes._errors import MemoryBudgetError, TVDBayesError
 from tvdbayes.cluster._chunks import Chunk, Rules
 from tvdbayes.cluster._dask import dask_module
 from tvdbayes.cluster._memory import give_memory_back
@@ -115,6 +115,11 @@ def result_of(future: Any) -> Any:
     """The result of a task; workers that die of it are an error that says so."""
     try:
         return future.result()
+    except TVDBayesError as error:
+        # The client keeps what was raised, and with its traceback all that was in reach: chunks.
+        said = type(error)(str(error))
+        error.__traceback__ = None
+        raise said from None
     except dask_module("distributed").KilledWorker as error:
         raise MemoryBudgetError(
             "Workers were lost again and again over the same rows, most likely for want of "

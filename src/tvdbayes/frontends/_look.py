@@ -104,7 +104,10 @@ class ColumnLook:
     levels: dict[object, tuple[int, ...]]
 
     @classmethod
-    def of(cls, column: pd.Series, levelled: bool, least: "Least | None") -> "ColumnLook":
+    def of(
+        cls, column: pd.Series, counts: BoolArray, levelled: bool, least: "Least | None"
+    ) -> "ColumnLook":
+        """Look at a column; what rows without weight hold, `counts` says, is not needed."""
         dtype_kind = getattr(column.dtype, "kind", "O")
         kind = {"b": "truth"}.get(dtype_kind, "number" if dtype_kind in "iuf" else "text")
         values = column.to_numpy()
@@ -113,15 +116,16 @@ class ColumnLook:
         if kind == "number" and len(values):
             finite = np.isfinite(values)
             infinite = Wrong.among(~finite & ~missing, values)
-            if finite.any():
-                least_at = int(np.where(finite, values, np.inf).argmin())
-                most_at = int(np.where(finite, values, -np.inf).argmax())
+            seen = finite & counts
+            if seen.any():
+                least_at = int(np.where(seen, values, np.inf).argmin())
+                most_at = int(np.where(seen, values, -np.inf).argmax())
                 ends = ((float(values[least_at]), least_at), (float(values[most_at]), most_at))
             if least is not None:
                 bound, included = least
                 with np.errstate(invalid="ignore"):
                     low = Wrong.among(values < bound if included else values <= bound, values)
-        levels = _first_rows(column) if levelled or kind != "number" else {}
+        levels = _first_rows(column, counts) if levelled or kind != "number" else {}
         return cls(kind, Wrong.among(missing, values), infinite, low, ends, levels)
 
     def join(self, other: "ColumnLook", n_before: int, n_after: int) -> "ColumnLook":
@@ -159,15 +163,22 @@ def _outer(left: Ends | None, right: Ends | None, n_before: int) -> Ends | None:
     return min(left[0], low_end, key=lambda end: end[0]), max(left[1], high_end, key=lambda e: e[0])
 
 
-def _first_rows(column: pd.Series) -> dict[object, tuple[int, ...]]:
-    """The first rows of each level."""
-    codes, found = pd.factorize(column)
+def _first_rows(column: pd.Series, counts: BoolArray) -> dict[object, tuple[int, ...]]:
+    """The first rows of each level, among those that count."""
+    rows = np.flatnonzero(counts)
+    try:
+        codes, found = pd.factorize(column.iloc[rows])
+    except TypeError as error:
+        raise DataError(
+            f"The column {column.name!r} holds values that are neither numbers nor text: {error}. "
+            "Convert it first."
+        ) from error
     if len(found) > _MOST_LEVELS:
         return dict.fromkeys(found[: _MOST_LEVELS + 1].tolist(), ())
     order = np.argsort(codes, kind="stable")
     starts = np.searchsorted(codes[order], np.arange(len(found) + 1))
     return {
-        level: tuple(order[a : min(b, a + _OF_A_LEVEL)].tolist())
+        level: tuple(rows[order[a : min(b, a + _OF_A_LEVEL)]].tolist())
         for level, a, b in zip(found.tolist(), starts[:-1], starts[1:], strict=True)
     }
 
@@ -186,8 +197,9 @@ class Look:
         n = len(frame)
         rows = open_data(frame).rows(used.columns) if n else frame
         least = {used.exposure: (0.0, False), used.weights: (0.0, True)}
+        counts = _counts(rows, used.weights)
         columns = {
-            name: ColumnLook.of(rows[name], name in used.levels, least.get(name))
+            name: ColumnLook.of(rows[name], counts, name in used.levels, least.get(name))
             for name in used.columns
         }
         y = rows[used.outcome]
@@ -271,6 +283,14 @@ class Look:
             rows += [row for _, row in column.ends or ()]
             rows += [row for some in column.levels.values() for row in some]
         return np.unique(np.array(rows, np.intp))
+
+
+def _counts(rows: pd.DataFrame, weights: str | None) -> BoolArray:
+    """Which rows have a weight; what is no number is said to be none, elsewhere."""
+    if weights is None or rows[weights].dtype.kind not in "biuf":
+        return np.ones(len(rows), bool)
+    counts: BoolArray = rows[weights].to_numpy() != 0
+    return counts
 
 
 def _trials(rows: pd.DataFrame, trials: str | float | None) -> Any:

@@ -4,6 +4,7 @@ import csv
 import io
 import os
 import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -107,7 +108,11 @@ class _Parquet:
                     at += len(batch)
                     if at >= last:
                         break
-        table = pa.Table.from_batches(batches).select(names)
+        if not batches:
+            return pd.DataFrame({name: [] for name in names})
+        # Files may differ in the width of a number.
+        tables = [pa.Table.from_batches([batch]).select(names) for batch in batches]
+        table = pa.concat_tables(tables, promote_options="permissive")
         frame: pd.DataFrame = table.to_pandas(use_threads=False)
         return frame
 
@@ -136,8 +141,23 @@ class _Csv:
             )
         if not text.strip():
             return pd.DataFrame({name: [] for name in used})
-        lines, names = io.BytesIO(text), list(self.names)
-        return pd.read_csv(lines, header=None, names=names, usecols=list(used), index_col=False)
+        with warnings.catch_warnings():
+            # Lines longer than the first are cut with a warning otherwise, and shift the columns.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            try:
+                whole = pd.read_csv(
+                    io.BytesIO(text),
+                    header=None,
+                    names=list(self.names),
+                    index_col=False,
+                    low_memory=False,
+                )
+            except pd.errors.ParserWarning as error:
+                raise DataError(
+                    f"{self.path!r} has lines with more values than its first line names columns "
+                    f"({len(self.names)}). Name every column, and quote values that hold commas."
+                ) from error
+        return whole[list(used)]
 
 
 def _read_and(
@@ -163,7 +183,10 @@ def open_pieces(data: Any, chunk_rows: int) -> AbstractPieces:
     """A Dask DataFrame, or files by a path, a pattern or a folder, cut into pieces of rows."""
     frames = sys.modules.get("dask.dataframe")
     if frames is not None and isinstance(data, frames.DataFrame):
-        return _Partitions([str(name) for name in data.columns], data)
+        odd = [name for name in data.columns if not isinstance(name, str)]
+        if odd:
+            raise DataError(f"Names of columns must be text; got {odd[0]!r}. Rename it.")
+        return _Partitions(list(data.columns), data)
     if not isinstance(data, str | os.PathLike):
         raise DataError(
             "fit_large takes a Dask DataFrame, or a path, a pattern or a folder of Parquet or CSV "

@@ -26,8 +26,9 @@ _LABELLED = 1024
 """Rows whose groups are found at a time: distances to a thousand centres then stay in the cache."""
 
 
-def some_rows(frame: pd.DataFrame, rows: IntArray, used: Sequence[str]) -> pd.DataFrame:
-    """These rows of a piece."""
+def some_rows(frame: pd.DataFrame, rows: IntArray, used: Sequence[str], size: int) -> pd.DataFrame:
+    """These rows of a piece, which had so many rows at the first look."""
+    _require_size(frame, size)
     return open_data(frame).rows(used).iloc[rows]
 
 
@@ -67,10 +68,18 @@ class Recipe:
 
     def chunk(self, frame: pd.DataFrame, number: int, first: int) -> Chunk:
         """Encode the piece with this number, which begins at this row of the data."""
+        rows = np.arange(first, first + len(frame))
+        if self.used.weights is not None:
+            # What a row without weight holds may be known to nobody.
+            counted = open_data(frame).rows([self.used.weights])[self.used.weights] != 0
+            frame, rows = frame[counted.to_numpy()], rows[counted]
         # Few rows at a time, since coding takes many times the memory of what it makes.
         parts = [
-            self._coded(frame[at : at + _CODED], first + at) for at in range(0, len(frame), _CODED)
+            self._coded(frame[at : at + _CODED], rows[at : at + _CODED])
+            for at in range(0, len(frame), _CODED)
         ]
+        if not parts:
+            return Chunk.empty(number, len(self.names), len(self.sizes))
         cells = Cells(
             np.concatenate([part.x for part, _ in parts]),
             np.concatenate([part.offset for part, _ in parts]),
@@ -82,15 +91,14 @@ class Recipe:
         )
         groups = np.concatenate([groups for _, groups in parts], axis=1)
         groups += np.cumsum([0, *self.sizes[:-1]])[:, None]
-        made = Chunk.of(number, cells, groups, counted=self.used.weights is not None)
-        return made.without(cells.counts == 0)
+        return Chunk.of(number, cells, groups, counted=self.used.weights is not None)
 
-    def _coded(self, frame: pd.DataFrame, first: int) -> tuple[Cells, IntArray]:
+    def _coded(self, frame: pd.DataFrame, numbers_of: IntArray) -> tuple[Cells, IntArray]:
         """Some rows as a table in which every row is its own x row, and their groups (R, n)."""
         used, n = self.used, len(frame)
         each = np.arange(n)
         rows = open_data(frame).rows(used.columns)
-        table = Table(rows, np.ones(n), each, first + each, n)
+        table = Table(rows, np.ones(n), each, numbers_of, n)
         offset = offsets(table, used.offset, used.exposure)
         cells = Cells(
             self._covariates(table),
@@ -101,6 +109,8 @@ class Recipe:
             np.ones(n) if used.weights is None else numbers(table, used.weights),
             self.names,
         )
+        # Rows may have changed since the first look.
+        self.law.check_outcomes(cells.y, cells.trials, numbers=numbers_of)
         with single_threaded():
             groups = [
                 self.groups.group(_rows_of(cells, slice(at, at + _LABELLED))).groups
@@ -121,9 +131,18 @@ class Recipe:
         return x
 
 
-def encode_piece(frame: pd.DataFrame, recipe: Recipe, number: int, first: int) -> Chunk:
-    """See `Recipe.chunk`."""
+def encode_piece(frame: pd.DataFrame, recipe: Recipe, number: int, first: int, size: int) -> Chunk:
+    """See `Recipe.chunk`; the piece had so many rows at the first look."""
+    _require_size(frame, size)
     return recipe.chunk(frame, number, first)
+
+
+def _require_size(frame: pd.DataFrame, size: int) -> None:
+    if len(frame) != size:
+        raise DataError(
+            f"The data changed while they were read: a part had {size:,} rows, and now has "
+            f"{len(frame):,}. Fit again when nobody writes to them."
+        )
 
 
 def _rows_of(cells: Cells, rows: slice) -> Cells:

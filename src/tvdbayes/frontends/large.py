@@ -15,6 +15,7 @@ from tvdbayes._errors import (
     ConvergenceWarning,
     DataError,
     FamilyError,
+    FormulaError,
     SeparationWarning,
     SettingsError,
     SmallGroupsWarning,
@@ -350,6 +351,8 @@ def _cluster(client: Any) -> Iterator[Any]:
             "client must be a distributed.Client that is not asynchronous; "
             f"got {type(client).__name__}."
         )
+    if client.status != "running":
+        raise SettingsError(f"The client is {client.status}. Connect to the cluster again.")
     yield client
 
 
@@ -387,7 +390,7 @@ def _sample(client: Any, pieces: AbstractPieces, used: Used, look: Look, seed: i
     ends = np.cumsum(look.sizes)
     cuts = np.searchsorted(rows, np.append(0, ends))
     mine = [
-        (rows[a:b] - (end - size), used.columns) if b > a else None
+        (rows[a:b] - (end - size), used.columns, size) if b > a else None
         for a, b, end, size in zip(cuts, cuts[1:], ends, look.sizes, strict=False)
     ]
     parts = client.compute(pieces.each(used.columns, some_rows, mine))
@@ -404,7 +407,12 @@ def _fit_sample(formula: str, frame: pd.DataFrame, **options: Any) -> Fit:
     with warnings.catch_warnings():
         for kind in of_size:
             warnings.simplefilter("ignore", kind)
-        return fit(formula, frame, **options)
+        try:
+            return fit(formula, frame, **options)
+        except (DataError, FamilyError, FormulaError) as error:
+            raise type(error)(
+                f"In the sample of {len(frame):,} rows that is fitted first: {error}"
+            ) from error
 
 
 def _recipe(sample: Fit, used: Used, look: Look, seed: int) -> tuple[Recipe, Rules]:
@@ -439,7 +447,7 @@ def _chunks(client: Any, pieces: AbstractPieces, look: Look, recipe: Recipe) -> 
     """Encode all pieces that have rows, on the workers, where they stay."""
     shared, starts = dask_module("dask").delayed(recipe, pure=False), np.cumsum((0, *look.sizes))
     mine = [
-        (shared, number, int(start)) if size else None
+        (shared, number, int(start), size) if size else None
         for number, (start, size) in enumerate(zip(starts, look.sizes, strict=False))
     ]
     chunks = client.compute(pieces.each(recipe.used.columns, encode_piece, mine))
