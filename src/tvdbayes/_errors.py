@@ -119,3 +119,9 @@ def listing(wrong: BoolArray, values: object, unit: str, numbers: IntArray | Non
     called = first if numbers is None else int(numbers[first])
     verb = "is" if int(wrong.sum()) == 1 else "are"
     return f"{int(wrong.sum())} of {wrong.size} {verb} not (first: {value} in {unit} {called})"
+
+
+def first_line(error: BaseException) -> str:
+    """What a parser, an engine or the system says, without its own prefix and full stop."""
+    text = str(getattr(error, "strerror", None) or error).strip() or type(error).__name__
+    return text.splitlines()[0].removeprefix("Error tokenizing data. C error: ").rstrip(".")

@@ -9,7 +9,7 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.cluster._rows import AbstractRows
 from tvdbayes.cluster._sums import Given, Likelihood, Losses, Masses, Pulls
 from tvdbayes.divergences import TVD, AbstractComparison
-from tvdbayes.objective import Penalty, RowExpansion, RowPoint, gauss_newton
+from tvdbayes.objective import GroupExpansion, Penalty, RowExpansion, RowPoint, gauss_newton
 from tvdbayes.solvers import Accuracy
 
 __all__ = ["SummedGroups", "SummedRows", "Table"]
@@ -144,7 +144,12 @@ class GroupsPoint:
         """Smoothed value, (B,)."""
         return self.compared.total(tau) + self.problem.penalty.value(self.theta)
 
-    def expand(self, tau: Array, pull: Array | None) -> "GroupsExpansion":
+    def change(self, jacobian: Array, step: Array) -> Array:
+        """Change of the unit masses (U, B) along a step (d, B)."""
+        change: Array = np.einsum("iub,ib->ub", jacobian, step)
+        return change
+
+    def expand(self, tau: Array, pull: Array | None) -> GroupExpansion:
         """Gradient by one more sum over rows, curvature from the anchor."""
         problem, table = self.problem, self.problem.table
         slope, bend = self.compared.derivatives(tau, pull)
@@ -155,29 +160,7 @@ class GroupsPoint:
         jacobian = problem.anchor * self.mass
         hess = gauss_newton(jacobian, bend)
         problem.penalty.add_curvature(hess)
-        return GroupsExpansion(self, tau, grad, hess, bend, jacobian)
-
-
-@dataclass(frozen=True, eq=False)
-class GroupsExpansion:
-    """Gradient and curvature, and what the multipliers of the kinks will be after a step."""
-
-    point: GroupsPoint
-    tau: Array
-    grad: Array
-    hess: Array
-    bend: Array
-    jacobian: Array
-
-    @property
-    def merit(self) -> Array:
-        """Smoothed value, (B,)."""
-        return self.point.merit(self.tau)
-
-    def pull_after(self, step: Array) -> Array:
-        """Estimate of the multipliers of the kinks after a step (d, B)."""
-        change = np.einsum("iub,ib->ub", self.jacobian, step)
-        return self.point.compared.pull_after(self.tau, self.bend, change)
+        return GroupExpansion(self, tau, grad, hess, bend, jacobian)
 
 
 @dataclass(frozen=True, eq=False)

@@ -113,6 +113,7 @@ def _union(
 
 def _sorted(levels: set[object], name: str) -> list[object]:
     try:
+        # Whether levels can be put in order is found out by trying.
         return sorted(levels)  # type: ignore[type-var]
     except TypeError as error:
         raise DataError(

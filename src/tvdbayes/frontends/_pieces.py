@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from tvdbayes._errors import DataError
+from tvdbayes._errors import DataError, first_line
 from tvdbayes.cluster import dask_module, give_memory_back
 from tvdbayes.sources import files_of
 
@@ -175,8 +175,7 @@ def _read(part: "_Parquet | _Csv", used: list[str]) -> pd.DataFrame:
         raise
     except (ValueError, OSError, KeyError) as error:
         # Parsers have errors of their own; all mean that the file cannot be read.
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise DataError(f"A part of the data cannot be read: {first}") from error
+        raise DataError(f"A part of the data cannot be read: {first_line(error)}") from error
 
 
 def open_pieces(data: Any, chunk_rows: int) -> AbstractPieces:

@@ -1,9 +1,9 @@
 """The door for data that are too large for one worker: sums over rows on a Dask cluster."""
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ from tvdbayes._errors import (
     SmallGroupsWarning,
     TooFewRowsWarning,
 )
-from tvdbayes._typing import Array, IntArray
+from tvdbayes._typing import IntArray
 from tvdbayes.bootstrap import AUTO_RIDGE, Solved
 from tvdbayes.cells import Cells
 from tvdbayes.cluster import (
@@ -40,6 +40,7 @@ from tvdbayes.families import AbstractFamily
 from tvdbayes.frontends._columns import require_name, trials_of
 from tvdbayes.frontends._fit import Fit
 from tvdbayes.frontends._guard import read_formula
+from tvdbayes.frontends._large_fit import LargeFit
 from tvdbayes.frontends._laws import family_by_name
 from tvdbayes.frontends._look import Look, Used, categories_of
 from tvdbayes.frontends._pieces import AbstractPieces, open_pieces
@@ -47,12 +48,9 @@ from tvdbayes.frontends._progress import progress_bar
 from tvdbayes.frontends._recipe import Recipe, encode_piece, join_frames, some_rows
 from tvdbayes.frontends.formula import fit
 from tvdbayes.objective import Layout, Objective
-from tvdbayes.partitions import Bins, GroupReport, LearnedGroups, learn_bins, report_groups
-from tvdbayes.posterior import Summary
-from tvdbayes.posterior.effects import Effect
-from tvdbayes.posterior.summary import IntervalKind
+from tvdbayes.partitions import Bins, LearnedGroups, learn_bins, report_groups
 from tvdbayes.solvers import Solution, Status
-from tvdbayes.sources import Data, Table
+from tvdbayes.sources import Table
 from tvdbayes.weights import Stream
 
 __all__ = ["LargeFit", "fit_large"]
@@ -158,126 +156,6 @@ def fit_large(
     return made
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class LargeFit:
-    """A model fitted to rows that lie elsewhere: estimates and draws, robust beside ordinary.
-
-    Parameters
-    ----------
-    sample : Fit
-        The ordinary fit of the sample of rows that was brought here: its draws are wider, and its
-        rows, misfit and pictures are those of the sample. Beside rows drawn at random it holds up
-        to 20 rows of each level and the rows with the smallest and largest numbers.
-    whole : Fit
-        The draws of all rows, beside the rows of the sample: for predictions and effects.
-    n_rows : int
-        Rows of the data.
-    """
-
-    sample: Fit
-    whole: Fit
-    n_rows: int
-
-    @property
-    def formula(self) -> str:
-        """As given."""
-        return self.sample.formula
-
-    @property
-    def param_names(self) -> tuple[str, ...]:
-        """Names of the parameters."""
-        return self.whole.param_names
-
-    @property
-    def estimate(self) -> Array:
-        """Point estimate (d,): the minimiser for the unweighted data."""
-        return self.whole.posterior.minimiser
-
-    @property
-    def kld_estimate(self) -> Array:
-        """Maximum likelihood on all rows, (d,)."""
-        return self.whole.posterior.kld_minimiser
-
-    @property
-    def draws(self) -> Array:
-        """Posterior draws, (B, d)."""
-        return self.whole.posterior.draws
-
-    @property
-    def kld_draws(self) -> Array:
-        """The ordinary twin on the same random weights, (B, d)."""
-        return self.whole.posterior.kld_draws
-
-    @property
-    def distance(self) -> Array:
-        """The total variation distance that each draw reached, (B,)."""
-        return self.whole.posterior.distance
-
-    @property
-    def status(self) -> IntArray:
-        """How the search of each draw ended, codes of `Status`, (B,)."""
-        return self.whole.posterior.status
-
-    @property
-    def kld_status(self) -> IntArray:
-        """The same for the ordinary twin, (B,)."""
-        return self.whole.posterior.kld_status
-
-    @property
-    def groups(self) -> GroupReport:
-        """Which rows were compared together; sizes are estimated from the sample."""
-        return self.whole.posterior.groups
-
-    @property
-    def seed(self) -> int:
-        """As given."""
-        return self.whole.posterior.seed
-
-    def summary(
-        self,
-        interval: float = 0.9,
-        *,
-        kind: IntervalKind = "equal",
-        rope: tuple[float, float] | None = None,
-    ) -> Summary:
-        """Coefficients with intervals, robust beside ordinary; see `Posterior.summary`."""
-        return self.whole.summary(interval, kind=kind, rope=rope)
-
-    def predict(
-        self,
-        new: Data,
-        kind: Literal["mean", "pmf", "outcome", "class"] = "mean",
-        *,
-        interval: float = 0.9,
-        outcomes: Sequence[object] | None = None,
-        seed: int | None = None,
-        ordinary: bool = False,
-    ) -> pd.DataFrame:
-        """Predict rows of new data, which fit into memory; see `Fit.predict`."""
-        return self.whole.predict(
-            new, kind, interval=interval, outcomes=outcomes, seed=seed, ordinary=ordinary
-        )
-
-    def effects(
-        self,
-        variable: str,
-        *,
-        at: Mapping[str, object] | None = None,
-        outcome: object = None,
-        ordinary: bool = False,
-    ) -> Effect:
-        """Average effect of a column over the rows of the sample; see `Fit.effects`."""
-        return self.whole.effects(variable, at=at, outcome=outcome, ordinary=ordinary)
-
-    def __repr__(self) -> str:
-        certified = np.mean(self.status == Status.CONVERGED) if self.status.size else 1.0
-        law = type(self.whole.posterior.model.family).__name__
-        return (
-            f"{self.formula}\n<{law} fit by tvd to {self.n_rows:,} rows: {len(self.draws)} draws "
-            f"of {len(self.param_names)} parameters, {certified:.1%} certified minima>"
-        )
-
-
 def _law(family: str | AbstractFamily, link: str | None) -> AbstractFamily:
     """The family, which must have one predictor."""
     by_level = isinstance(family, str) and family in ("categorical", "ordinal")
@@ -298,8 +176,7 @@ def _check(n_draws: object, seed: object, chunk_rows: object) -> None:
         ("seed", seed, 0),
         ("chunk_rows", chunk_rows, 1),
     ):
-        whole = isinstance(value, Integral) and not isinstance(value, bool)
-        if not (whole and value >= least):  # type: ignore[operator]
+        if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
             raise SettingsError(
                 f"{name} must be a whole number of at least {least}; got {value!r}."
             )

@@ -9,7 +9,7 @@ from tvdbayes._array import Device, to_host, xp
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.cells import Cells
 from tvdbayes.divergences import AbstractDivergence
-from tvdbayes.objective._group import GroupProblem
+from tvdbayes.objective._group import GroupExpansion, GroupProblem
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._pairs import Pairs
 from tvdbayes.objective._penalty import TIE_BREAK, Penalty
@@ -18,6 +18,7 @@ from tvdbayes.objective._units import Listed, gauss_newton
 
 __all__ = [
     "TIE_BREAK",
+    "GroupExpansion",
     "GroupProblem",
     "Layout",
     "Listed",

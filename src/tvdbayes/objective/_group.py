@@ -1,6 +1,7 @@
 """Problems whose divergence compares the masses of groups."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._penalty import Penalty
 from tvdbayes.solvers import Accuracy
 
-__all__ = ["GroupProblem"]
+__all__ = ["GroupExpansion", "GroupProblem"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,6 +186,9 @@ class GroupPoint:
     def merit(self, tau: Array) -> Array:
         return to_host(self.compared.total(tau)) + self.problem.penalty.value(self.theta)
 
+    def change(self, jacobian: Array, step: Array) -> Array:
+        return self.problem.layout.units.change(jacobian, step)
+
     def expand(self, tau: Array, pull: Array | None) -> "GroupExpansion":
         slope, bend = self.compared.derivatives(tau, pull)
         units = self.problem.layout.units
@@ -196,11 +200,25 @@ class GroupPoint:
         return GroupExpansion(self, tau, grad, hess, bend, jacobian)
 
 
+class ComparedPoint(Protocol):
+    """A point at which masses are compared, wherever they were added up."""
+
+    @property
+    def compared(self) -> AbstractComparison:
+        """Data masses against model masses."""
+
+    def merit(self, tau: Array) -> Array:
+        """Smoothed value, (B,)."""
+
+    def change(self, jacobian: Array, step: Array) -> Array:
+        """Change of the unit masses (U, B) along a step (d, B)."""
+
+
 @dataclass(frozen=True, eq=False)
 class GroupExpansion:
     """Gradient and curvature, and what the multipliers of the kinks will be after a step."""
 
-    point: GroupPoint
+    point: ComparedPoint
     tau: Array
     grad: Array
     hess: Array
@@ -212,5 +230,5 @@ class GroupExpansion:
         return self.point.merit(self.tau)
 
     def pull_after(self, step: Array) -> Array:
-        change = self.point.problem.layout.units.change(self.jacobian, step)
+        change = self.point.change(self.jacobian, step)
         return self.point.compared.pull_after(self.tau, self.bend, change)

@@ -4,7 +4,7 @@ import os
 import sys
 from typing import Any
 
-from tvdbayes._errors import DataError, SettingsError
+from tvdbayes._errors import DataError, SettingsError, first_line
 from tvdbayes.sources._duckdb import (
     SQL_EXTRA,
     category_levels,
@@ -133,7 +133,7 @@ def _named_table(engine: Any, name: Data) -> Any:
         table = engine.table(name) if name in known else None
     except Exception as error:
         # Each engine has exceptions of its own; all mean that it does not answer.
-        text = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        text = first_line(error)
         raise DataError(f"The engine does not give the table {name!r}: {text}") from error
     if table is None:
         raise DataError(

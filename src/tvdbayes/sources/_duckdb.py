@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from tvdbayes._errors import DataError, SettingsError
+from tvdbayes._errors import DataError, SettingsError, first_line
 from tvdbayes.sources._csv import csv_names
 
 __all__ = [
@@ -133,7 +133,7 @@ def open_files(files: Sequence[str], sep: str = ",") -> Any:
         table = backend.read_csv(names, **options)
     except Exception as error:
         # DuckDB has many kinds of its own; all mean that the files cannot be read.
-        text = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        text = first_line(error)
         raise DataError(f"{files[0]!r} cannot be read: {text}") from error
     named = {name for file in files for name in csv_names(Path(file), sep) if name}
     if not named <= set(table.columns):
@@ -154,7 +154,7 @@ def _names_of(file: str, sep: str) -> Sequence[str]:
     except UnicodeDecodeError as error:
         raise DataError(f"{file!r} is not UTF-8 text. Save it as UTF-8.") from error
     except (ValueError, OSError, csv.Error) as error:
-        text = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        text = first_line(error)
         raise DataError(f"{file!r} cannot be read: {text}") from error
 
 

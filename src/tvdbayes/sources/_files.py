@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from tvdbayes._errors import DataError
+from tvdbayes._errors import DataError, first_line
 from tvdbayes.sources._csv import csv_names
 
 __all__ = ["read_file"]
@@ -45,7 +45,7 @@ def read_file(path: str | os.PathLike[str], sep: str = ",") -> pd.DataFrame:
         ) from error
     except (ValueError, OSError, csv.Error) as error:
         # Parsers raise their own kinds of ValueError; all mean that the file cannot be read.
-        raise DataError(f"{str(path)!r} cannot be read: {_first_line(error)}.") from error
+        raise DataError(f"{str(path)!r} cannot be read: {first_line(error)}.") from error
     if not len(frame):
         raise DataError(f"{str(path)!r} has {len(frame.columns)} columns but no rows.")
     return frame
@@ -64,15 +64,3 @@ def _read_csv(path: Path, sep: str) -> pd.DataFrame:
                 f"{str(path)!r} has lines with more values than its first line names columns "
                 f"({len(names)}). Name every column, and quote values that hold {sep!r}."
             ) from error
-
-
-def _first_line(error: Exception) -> str:
-    """What a parser or the system says, without its own prefix and full stop."""
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return (
-        str(text)
-        .strip()
-        .splitlines()[0]
-        .removeprefix("Error tokenizing data. C error: ")
-        .rstrip(".")
-    )

@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from tvdbayes._errors import DataError, MissingRowsWarning, SettingsError, TVDBayesError
+from tvdbayes._errors import DataError, MissingRowsWarning, SettingsError, TVDBayesError, first_line
 from tvdbayes.sources._csv import typed_text
 from tvdbayes.sources._frames import open_frame
 from tvdbayes.sources._grid import Coarsening, Grid
@@ -319,7 +319,7 @@ def _said_plainly() -> Iterator[None]:
         raise
     except Exception as error:
         # Each engine has exceptions of its own; none of them is known here.
-        text = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        text = first_line(error)
         hint = (
             " A value is too large beside the others to be added up: leave such rows out, or "
             "rescale the column."
