@@ -5,7 +5,6 @@ import os
 import signal
 import time
 from functools import partial as with_
-from threading import Thread
 
 import joblib
 import numpy as np
@@ -81,15 +80,19 @@ def wrong(block):
     return square(block)
 
 
-def kill_one(client, killed):
-    """SIGKILL to the first worker that is seen at a block."""
-    pids = client.run(os.getpid)
-    while not killed:
-        busy = [worker for worker, tasks in client.processing().items() if tasks]
-        for worker in busy[:1]:
-            os.kill(pids[worker], signal.SIGKILL)
-            killed.append(worker)
-        time.sleep(0.01)
+def kill_a_worker(patch, client):
+    """SIGKILL to a worker as soon as blocks are under way; returns the list of those killed."""
+    finished, pids, killed = Dask.finished, client.run(os.getpid), []
+
+    def then_finished(self, tasks):
+        if not killed:
+            busy = [worker for worker, its in client.processing().items() if its]
+            killed.extend(busy[:1] or list(pids)[:1])
+            os.kill(pids[killed[0]], signal.SIGKILL)
+        return finished(self, tasks)
+
+    patch.setattr(Dask, "finished", then_finished)
+    return killed
 
 
 @pytest.mark.usefixtures("client")
@@ -99,12 +102,9 @@ def test_a_fit_on_four_workers_is_the_serial_fit(n_jobs, frame, alone):
     assert same_bits(there, alone)
 
 
-def test_a_killed_worker_costs_no_draw_and_no_bit(client, frame, alone):
-    killed = []
-    killer = Thread(target=kill_one, args=(client, killed), daemon=True)
-    killer.start()
+def test_a_killed_worker_costs_no_draw_and_no_bit(client, frame, alone, monkeypatch):
+    killed = kill_a_worker(monkeypatch, client)
     there = tb.fit("y ~ x", frame, n_draws=224, n_jobs=4)
-    killer.join()
     assert len(killed) == 1
     assert len(there.draws) == 224
     assert same_bits(there, alone)

@@ -6,7 +6,6 @@ import signal
 import time
 from functools import partial as with_
 from pathlib import Path
-from threading import Thread
 
 import joblib
 import numpy as np
@@ -86,13 +85,20 @@ def at_work():
             yield int(folder.name)
 
 
-def kill_one(killed):
-    """SIGKILL to the first worker that is seen at a block."""
-    while not killed:
-        for pid in list(at_work())[:1]:
-            os.kill(pid, signal.SIGKILL)
-            killed.append(pid)
-        time.sleep(0.01)
+def kill_a_worker(patch):
+    """SIGKILL to a worker as soon as one is seen at a block; returns the list of those killed."""
+    finished, killed = Ray.finished, []
+
+    def then_finished(self, tasks):
+        deadline = time.monotonic() + 10
+        while not killed and time.monotonic() < deadline:
+            killed.extend(list(at_work())[:1])
+            for pid in killed:
+                os.kill(pid, signal.SIGKILL)
+        return finished(self, tasks)
+
+    patch.setattr(Ray, "finished", then_finished)
+    return killed
 
 
 @pytest.mark.parametrize("n_jobs", [None, -1, 4])
@@ -101,12 +107,9 @@ def test_a_fit_on_four_workers_is_the_serial_fit(n_jobs, frame, alone):
     assert same_bits(there, alone)
 
 
-def test_a_killed_worker_costs_no_draw_and_no_bit(frame, alone):
-    killed = []
-    killer = Thread(target=kill_one, args=(killed,), daemon=True)
-    killer.start()
+def test_a_killed_worker_costs_no_draw_and_no_bit(frame, alone, monkeypatch):
+    killed = kill_a_worker(monkeypatch)
     there = tb.fit("y ~ x", frame, n_draws=200, n_jobs=4)
-    killer.join()
     assert len(killed) == 1
     assert len(there.draws) == 200
     assert same_bits(there, alone)

@@ -90,8 +90,9 @@ class Dask(AbstractCluster):
 
     @property
     def lost(self) -> tuple[type[BaseException], ...]:
-        # Tasks are cancelled when somebody restarts the cluster.
-        return self.library.KilledWorker, CancelledError
+        # Tasks are cancelled when somebody restarts the cluster; a result that does not come is
+        # lost with the last worker.
+        return self.library.KilledWorker, CancelledError, TimeoutError
 
     def ship(self, work: Callable[[int], Any]) -> Any:
         # As a task, not as scattered data: those are lost with their worker, a task is done again.
@@ -111,7 +112,7 @@ class Dask(AbstractCluster):
         return [block for block, task in tasks.items() if task.done()]
 
     def result(self, task: Any) -> Any:
-        return task.result()
+        return task.result(timeout=_PATIENCE)
 
     def cancel(self, tasks: Sequence[Any]) -> None:
         if tasks:
