@@ -16,13 +16,18 @@ CREATE = $(PYTHON) -m venv $(VENV)
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 endif
 
-.PHONY: demo figure test test-all test-spark test-ray bench lint types layers clean
+.PHONY: demo figure docs test test-all test-spark test-ray bench lint types layers clean
 
 demo: $(VENV)/.installed
 	$(BIN)/tvdbayes demo --out demo
 
 figure: $(VENV)/.installed
 	$(BIN)/tvdbayes reproduce figure-1 --mode corrected --out demo
+
+# The site, in docs/_build/html: every code cell is run, warnings are errors, links are followed.
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python docs/links.py docs/_build/html
 
 test: lint types layers
 	$(BIN)/python -m pytest -n 2
@@ -64,5 +69,9 @@ $(VENV)/.installed-test: pyproject.toml | $(BIN)/python
 	$(INSTALL) -e '.[demo,test]'
 	touch $@ $(VENV)/.installed
 
+$(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
+	$(INSTALL) -e '.[demo,docs]'
+	touch $@ $(VENV)/.installed
+
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo docs/_build docs/results docs/api/generated

@@ -6,6 +6,7 @@ from benchmarks import (
     accuracy,
     bounds,
     clusters,
+    comparison,
     continuous,
     cost,
     coverage,
@@ -45,6 +46,7 @@ ALL = {
     "clusters": clusters.run,
     "large": large.run,
     "engines": engines.run,
+    "comparison": comparison.run,
 }
 NEEDS_A_GPU = ("gpu", "gpu_large", "gpu_networks")
 NEEDS_A_CLUSTER = ("clusters", "large")

@@ -1,6 +1,6 @@
 """Run a page of the documentation, put what it prints below its code, and save its pictures.
 
-``python docs/refresh.py docs/answers.md``. Variables named ``picture_...`` hold axes; each is
+``python docs/refresh.py docs/guarantees.md``. Variables named ``picture_...`` hold axes; each is
 saved beside the page. The tests run the page and compare, so a page cannot be out of date.
 """
 

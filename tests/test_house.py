@@ -3,6 +3,10 @@
 import re
 import subprocess
 import sys
+from dataclasses import fields
+from functools import cached_property
+from importlib import import_module
+from inspect import getattr_static
 from pathlib import Path
 
 import pytest
@@ -52,9 +56,64 @@ def test_importing_is_light():
     assert shown.stdout.startswith("[] ")
 
 
-@pytest.mark.parametrize("name", [n for n in tvdbayes.__all__ if n != "__version__"])
-def test_every_public_name_is_there_and_documented(name):
-    assert getattr(tvdbayes, name).__doc__
+def members(record):
+    """Public methods and properties of a record, its fields aside."""
+    own = {field.name for field in fields(getattr(tvdbayes, record))}
+    names = dir(getattr(tvdbayes, record))
+    return [f"{record}.{n}" for n in names if not n.startswith("_") and n not in own]
+
+
+ROOMS = ("bounds", "plan", "plots")
+RECORDS = ("Fit", "LargeFit", "Posterior")
+PUBLIC = [
+    *(name for name in tvdbayes.__all__ if name != "__version__"),
+    *(f"{room}.{name}" for room in ROOMS for name in import_module(f"tvdbayes.{room}").__all__),
+    *(name for record in RECORDS for name in members(record)),
+]
+
+
+def found(name):
+    """What a name with dots stands for; a property is itself, not its value."""
+    first, *rest = name.split(".")
+    thing = import_module(f"tvdbayes.{first}") if first in ROOMS else getattr(tvdbayes, first)
+    for part in rest:
+        thing = getattr_static(thing, part)
+    return thing
+
+
+@pytest.mark.parametrize("name", tvdbayes.__all__)
+def test_every_public_name_is_there(name):
+    assert getattr(tvdbayes, name) is not None
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_has_a_docstring_with_an_example(name):
+    thing = found(name)
+    text = thing.__doc__
+    assert text, f"tvdbayes.{name} has no docstring."
+    if isinstance(thing, property | cached_property):
+        # Sphinx takes what stands before a colon in the first line for a type.
+        assert ": " not in text.splitlines()[0], f"tvdbayes.{name} begins with a colon."
+    else:
+        assert ">>>" in text, f"The docstring of tvdbayes.{name} has no example (>>>)."
+
+
+def test_the_reference_lists_every_public_name():
+    listed = {name for name in tvdbayes.__all__ if name in (*ROOMS, "__version__")}
+    for page in (ROOT / "docs" / "api").glob("*.md"):
+        listed |= set(re.findall(r"^   (\w+)$", page.read_text(), flags=re.MULTILINE))
+    of_records = tuple(f"{record}." for record in RECORDS)
+    wanted = {name.split(".")[-1] for name in PUBLIC if not name.startswith(of_records)}
+    assert not wanted - listed, f"docs/api does not list {sorted(wanted - listed)}."
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_every_field_of_a_record_is_described(record):
+    thing = getattr(tvdbayes, record)
+    named = re.findall(r"^    ([\w, ]+) : ", thing.__doc__, flags=re.MULTILINE)
+    described = {name for line in named for name in line.split(", ")}
+    missing = {field.name for field in fields(thing)} - described
+    assert not missing, f"The docstring of tvdbayes.{record} does not describe {sorted(missing)}."
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -169,3 +169,10 @@ def test_formulas_cannot_be_made_to_run_for_hours(power):
     else:
         tb.fit(f"y ~ (x + b)**{power}", good(), n_draws=0)
     assert time.perf_counter() - start < 5
+
+
+def test_a_warning_points_at_the_line_that_asked_for_the_fit():
+    data = {"y": [0, 1, 2, None] * 30}
+    with pytest.warns(tb.MissingRowsWarning) as said:
+        tb.fit("y ~ 1", data, missing="drop", n_draws=0)
+    assert [warning.filename for warning in said] == [__file__]

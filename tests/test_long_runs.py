@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 from functools import partial as with_
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 import tvdbayes as tb
 from tvdbayes.execution import Joblib
+from tvdbayes.frontends import _progress
 
 
 @pytest.fixture(scope="module")
@@ -83,3 +85,22 @@ def test_work_is_logged_quietly(frame, caplog):
     with caplog.at_level(logging.INFO, "tvdbayes"):
         tb.fit("y ~ x", frame, n_draws=5)
     assert "3000 rows" in caplog.text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.5, ""), (2, "\r7 draws: 50%\r            \r")])
+def test_a_notebook_shows_progress_of_what_is_slow_and_cleans_up(
+    seconds, text, monkeypatch, capsys
+):
+    clock = iter([0, seconds])
+    monkeypatch.setitem(sys.modules, "ipykernel", object())
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: next(clock))
+    with _progress.progress_bar(None, "7 draws") as report:
+        report(1, 2)
+    assert capsys.readouterr().err == text
+
+
+def test_nobody_watches_a_batch_of_notebooks(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ipykernel", object())
+    monkeypatch.setenv("TVDBAYES_PROGRESS", "0")
+    with _progress.progress_bar(None, "7 draws") as report:
+        assert report is None

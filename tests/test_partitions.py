@@ -184,6 +184,8 @@ def test_the_report_says_what_the_groups_are(rng):
     assert 12 < fit.groups.median_size < 100
     assert np.isclose(fit.groups.expected_bias, 0.6 / fit.groups.median_size)
     assert "10 partitions" in str(fit.groups)
+    assert "by about" in fit.groups.steepness
+    assert "too steep without bound" in str(tb.GroupReport("singletons", 1, 500, 1))
     cells = Cells.from_rows(np.ones((30, 1)), rng.poisson(2, 30))
     assert report_groups(cells, "distinct", Distinct().group(cells)).median_size == 30
 

@@ -1,6 +1,7 @@
 """Pictures, read from what they are made of."""
 
 import io
+import sys
 from itertools import combinations
 
 import numpy as np
@@ -168,6 +169,15 @@ def test_pictures_are_written_and_no_window_is_opened():
     bands().figure.savefig(written := io.BytesIO(), format="pdf")
     assert written.tell() > 1000
     assert plt.get_fignums() == []
+
+
+def test_a_notebook_shows_pictures(monkeypatch):
+    import matplotlib.pyplot as plt
+
+    monkeypatch.setitem(sys.modules, "ipykernel", object())
+    shown = bands().figure
+    assert plt.get_fignums() == [shown.number]
+    plt.close(shown)
 
 
 HOSTILE = ("$x_1$", "$\\frac{$", "_hidden", "a_b^c", "\\$5", "100%", "<b>")

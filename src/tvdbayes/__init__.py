@@ -2,6 +2,15 @@
 reweighted table.
 
 Start with `fit`; `posterior_bootstrap` is the core on arrays.
+
+Examples
+--------
+>>> import numpy as np, tvdbayes as tb
+>>> visits = np.random.default_rng(0).poisson(3, 2000)
+>>> visits[:200] += 20  # a tenth of the rows is wrong
+>>> fit = tb.fit("visits ~ 1", {"visits": visits}, n_draws=200)
+>>> np.exp(fit.draws.mean(0)).round(1), np.exp(fit.kld_draws.mean(0)).round(1)
+(array([3.]), array([5.]))
 """
 
 from importlib import import_module

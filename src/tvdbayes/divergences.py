@@ -124,6 +124,18 @@ class TVD(AbstractGroupDivergence):
     """Total variation distance, half the L1 distance, in [0, 1].
 
     Sum of ``max(data - model, 0)`` over observed units: the mass that the model cannot explain.
+
+    Examples
+    --------
+    It is what `fit` minimises unless told otherwise, ``divergence="tvd"``. The distance that is
+    left is a share of the data, here the tenth of wrong rows and some noise:
+
+    >>> import numpy as np, tvdbayes as tb
+    >>> y = np.random.default_rng(0).poisson(3, 2000)
+    >>> y[:200] += 20
+    >>> fit = tb.fit("y ~ 1", {"y": y}, divergence=tb.TVD(), n_draws=20)
+    >>> print(f"rate {np.exp(fit.estimate[0]):.1f}, {fit.distance.mean():.0%} unexplained")
+    rate 3.0, 11% unexplained
     """
 
     name: ClassVar[str] = "tvd"
@@ -187,7 +199,20 @@ class _Excess(AbstractComparison):
 
 @dataclass(frozen=True)
 class Hellinger(AbstractGroupDivergence):
-    """Squared Hellinger distance, ``1 - sum(sqrt(data * model))``, in [0, 1]."""
+    """Squared Hellinger distance, ``1 - sum(sqrt(data * model))``, in [0, 1].
+
+    Examples
+    --------
+    By name it is ``divergence="hellinger"``: smooth, and nearly as efficient as maximum likelihood
+    where counts repeat often.
+
+    >>> import numpy as np, tvdbayes as tb
+    >>> y = np.random.default_rng(0).poisson(3, 2000)
+    >>> y[:200] += 20
+    >>> fit = tb.fit("y ~ 1", {"y": y}, divergence="hellinger", n_draws=20)
+    >>> print(f"rate {np.exp(fit.estimate[0]):.1f}")
+    rate 3.0
+    """
 
     name: ClassVar[str] = "hellinger"
 
@@ -205,6 +230,25 @@ class PowerDivergence(AbstractGroupDivergence):
     The tuning t lies between 0 (the model must explain all data) and 1 (it need not explain what
     it cannot: KLD from model to data); 1/2 is Hellinger. In Cressie and Read's notation it is
     lambda = -t, scaled to end at 1.
+
+    Parameters
+    ----------
+    tuning : float
+        t, between 0 and 1.
+
+    Examples
+    --------
+    By name it is ``divergence="power"``, with a tuning of 0.7. The smaller it is, the more must be
+    explained:
+
+    >>> import numpy as np, tvdbayes as tb
+    >>> y = np.random.default_rng(0).poisson(3, 2000)
+    >>> y[:200] += 8
+    >>> for tuning in (0.1, 0.9):
+    ...     fit = tb.fit("y ~ 1", {"y": y}, divergence=tb.PowerDivergence(tuning), n_draws=20)
+    ...     print(f"tuning {tuning}: rate {np.exp(fit.estimate[0]):.1f}")
+    tuning 0.1: rate 3.7
+    tuning 0.9: rate 3.1
     """
 
     tuning: float = 0.7
@@ -278,7 +322,23 @@ class AbstractRowDivergence(AbstractDivergence):
 
 @dataclass(frozen=True)
 class KLD(AbstractRowDivergence):
-    """Kullback-Leibler divergence: minimising it is (weighted) maximum likelihood."""
+    """Kullback-Leibler divergence: minimising it is (weighted) maximum likelihood.
+
+    Examples
+    --------
+    By name it is ``divergence="kld"``: the ordinary Bayesian bootstrap, which follows wrong rows.
+    Every fit has it at its side anyway, in ``kld_draws``:
+
+    >>> import numpy as np, tvdbayes as tb
+    >>> y = np.random.default_rng(0).poisson(3, 2000)
+    >>> y[:200] += 20
+    >>> ordinary = tb.fit("y ~ 1", {"y": y}, divergence=tb.KLD(), n_draws=200)
+    >>> print(f"rate {np.exp(ordinary.estimate[0]):.1f}")
+    rate 5.0
+    >>> robust = tb.fit("y ~ 1", {"y": y}, n_draws=200)
+    >>> bool(np.allclose(robust.kld_draws, ordinary.draws))
+    True
+    """
 
     name: ClassVar[str] = "kld"
 
@@ -291,7 +351,28 @@ class KLD(AbstractRowDivergence):
 
 @dataclass(frozen=True)
 class DensityPower(AbstractRowDivergence):
-    """Density power divergence of Basu et al. (1998); ``tuning`` goes from KLD (0) to L2 (1)."""
+    """Density power divergence of Basu et al. (1998); ``tuning`` goes from KLD (0) to L2 (1).
+
+    It compares row by row, so it needs no groups: a choice for few rows with continuous covariates.
+
+    Parameters
+    ----------
+    tuning : float
+        Above 0, at most 1. Larger values resist more and are less efficient on clean data.
+
+    Examples
+    --------
+    By name it is ``divergence="density_power"``, with a tuning of 0.5:
+
+    >>> import numpy as np, tvdbayes as tb
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=100)
+    >>> y = rng.poisson(np.exp(1 + 0.5 * x))
+    >>> y[:10] = 40
+    >>> fit = tb.fit("y ~ x", {"y": y, "x": x}, divergence=tb.DensityPower(0.3), n_draws=0)
+    >>> fit.estimate.round(1), fit.posterior.kld_minimiser.round(1)  # the truth: 1 and 0.5
+    (array([1.1, 0.6]), array([1.9, 0.3]))
+    """
 
     tuning: float = 0.5
 

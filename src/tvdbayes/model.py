@@ -20,11 +20,23 @@ _HUGE = 1e100
 class Model:
     """The conditional law of the outcome given covariates.
 
+    Parameters
+    ----------
+    family : AbstractFamily
+        The law of the outcome given its linear predictors.
+    predictor : AbstractPredictor
+        `Linear`, which is the default, or an `MLP`.
+
     Examples
     --------
-    >>> import tvdbayes as tb
-    >>> tb.Model(tb.Poisson())
-    Model(family=Poisson(), predictor=Linear(columns=None))
+    Probabilities of the outcomes 0 and 1 at a rate of 1, and at a rate of 2:
+
+    >>> import numpy as np, tvdbayes as tb
+    >>> model = tb.Model(tb.Poisson())
+    >>> cells = tb.Cells.from_rows([[1], [1]], [0, 1])
+    >>> model.pmf(cells, np.log([[1, 2]])).round(3)
+    array([[0.368, 0.135],
+           [0.368, 0.271]])
     """
 
     family: AbstractFamily

@@ -132,10 +132,17 @@ class Prior:
 
     Examples
     --------
-    >>> import tvdbayes as tb
-    >>> base = tb.Cells.from_counts([[1.0], [1.0]], [0, 1], [0.5, 0.5])
-    >>> tb.Prior(2.0, base).alpha
-    2.0
+    Twenty answers, a quarter of them yes. A prior worth twenty more, half of them yes, moves the
+    share to the middle between them:
+
+    >>> import numpy as np, tvdbayes as tb
+    >>> cells = tb.Cells.from_counts([[1.0], [1.0]], [0, 1], [15, 5])
+    >>> half = tb.Cells.from_counts([[1.0], [1.0]], [0, 1], [0.5, 0.5])
+    >>> for prior in (None, tb.Prior(20.0, half)):
+    ...     fit = tb.posterior_bootstrap(tb.Model(tb.Bernoulli()), cells, prior=prior, n_draws=200)
+    ...     print(f"{np.mean(1 / (1 + np.exp(-fit.draws))):.2f}")
+    0.25
+    0.38
     """
 
     alpha: float

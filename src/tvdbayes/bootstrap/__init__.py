@@ -109,8 +109,8 @@ def posterior_bootstrap(
         Dirichlet-process prior; none is the limit of a weightless one.
     ridge : float or "auto"
         Penalty on squared standardised slopes, beside a TVD in [0, 1]; never on the ordinary twin.
-        "auto" is 0 where x repeats, unless an optimum at infinity is met, then `AUTO_RIDGE` with a
-        warning; where rows of different x are grouped it is `AUTO_RIDGE` throughout.
+        "auto" is 0 where x repeats, unless an optimum at infinity is met, then 1e-4 with a warning;
+        where rows of different x are grouped it is 1e-4 throughout.
     bins : "auto", "none" or numbers
         Counts that are compared together, by the first count of each bin. "auto" joins neighbours
         where they are spread so thin that single counts would say nothing, see `Posterior.bins`.
@@ -122,7 +122,7 @@ def posterior_bootstrap(
         closest model.
     n_jobs : int, optional
         Blocks of draws to compute at once: 1 is this process, -1 is one for each core. Left out, it
-        is what a joblib context says (all of a cluster that it names), else 1; docs/CLUSTERS.md.
+        is what a joblib context says (all of a cluster that it names), else 1; docs/clusters.md.
     memory_budget : int
         Bytes that the blocks in work may take together; on a cluster, each of them.
     device : str, optional

@@ -1,7 +1,5 @@
 """What a finished fit should say aloud: once each, with counts, and what it means."""
 
-import warnings
-
 import numpy as np
 
 from tvdbayes._errors import (
@@ -10,6 +8,7 @@ from tvdbayes._errors import (
     SeparationWarning,
     SmallGroupsWarning,
     TooFewRowsWarning,
+    warn,
 )
 from tvdbayes.bootstrap._plan import AUTO_RIDGE
 from tvdbayes.partitions import ENOUGH_ROWS
@@ -35,26 +34,24 @@ def warn_of(posterior: Posterior, rescued: bool, alone: int) -> None:
     n = posterior.status.size
     broken = alone in (Status.STALLED, Status.OUT_OF_STEPS)
     if n == 0 and broken and not posterior.model.predictor.averages:
-        warnings.warn(f"The network was {_TRAINING}.", ConvergenceWarning, stacklevel=3)
+        warn(f"The network was {_TRAINING}.", ConvergenceWarning)
     if posterior.divergence.on_groups:
         _warn_of_groups(posterior)
     if rescued:
-        warnings.warn(
+        warn(
             "Some coefficients have their optimum at infinity (the covariates separate the "
             f"outcomes, or a rate is 0). A ridge of {AUTO_RIDGE} on the standardised slopes keeps "
             "them finite; intercepts are not penalised. Pass ridge= to choose another.",
             SeparationWarning,
-            stacklevel=3,
         )
     _warn_of_edges(posterior)
     for label, status in (("", posterior.status), ("ordinary (KLD) ", posterior.kld_status)):
         gone = int((status == Status.SEPARATED).sum())
         if gone:
-            warnings.warn(
+            warn(
                 f"{gone} of {n} {label}draws have their optimum at infinity: "
                 f"{Status.SEPARATED.sentence} Look for a level or a rate with a single outcome.",
                 SeparationWarning,
-                stacklevel=3,
             )
         unsure = int(np.isin(status, [Status.STALLED, Status.OUT_OF_STEPS]).sum())
         if unsure > 0.01 * n:
@@ -62,10 +59,9 @@ def warn_of(posterior: Posterior, rescued: bool, alone: int) -> None:
                 solving=lambda: "ended without a certified minimum",
                 training=lambda _: f"were {_TRAINING}",
             )
-            warnings.warn(
+            warn(
                 f"{unsure} of {n} {label}draws {how}; `status` says which. They are kept.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
 
@@ -76,12 +72,11 @@ def _warn_of_edges(posterior: Posterior) -> None:
     for name, value in zip(names, posterior.minimiser, strict=True):
         further = name.endswith(":Intercept") and name.rsplit(":", 1)[0] in named
         if further and abs(value) > _AT_THE_EDGE:
-            warnings.warn(
+            warn(
                 f"{name!r} ended at {value:.3g}: the data drive it to {'-' if value < 0 else '+'}"
                 "infinity (no inflation, no overdispersion, an unseen level). A simpler family "
                 "fits as well; its interval means nothing.",
                 BoundaryWarning,
-                stacklevel=4,
             )
 
 
@@ -89,20 +84,18 @@ def _warn_of_groups(posterior: Posterior) -> None:
     """Say what too small or too few groups do to the answer."""
     groups, d = posterior.groups, posterior.model.complexity(posterior.cells)
     if groups.median_size < ENOUGH_ROWS:
-        warnings.warn(
+        warn(
             f"Half of the rows are compared in groups of fewer than {ENOUGH_ROWS} rows (median "
             f"group: {groups.median_size:g}). With so few, slopes are too steep and rates too low "
-            f"even on clean data, here by about {min(groups.expected_bias, 1):.0%}. Use the "
+            f"even on clean data, here {groups.steepness}. Use the "
             'partition "auto", or fewer or coarser covariates.',
             SmallGroupsWarning,
-            stacklevel=4,
         )
     if posterior.partition.pools_rows and groups.n_groups < 2 * d:
-        warnings.warn(
+        warn(
             f"{posterior.cells.n_obs:g} rows make {groups.n_groups:g} groups for {d} parameters; "
             "with fewer than 2 groups per parameter the robust fit has little to go by. Drop "
             'covariates, raise the ridge, use divergence="density_power", or, if rows count '
             "successes of several trials, expand them to single 0/1 trials.",
             TooFewRowsWarning,
-            stacklevel=4,
         )

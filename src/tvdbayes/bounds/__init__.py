@@ -2,6 +2,15 @@
 
 Every result says whether it is ``vacuous``, that is, whether it says anything at all. Where the
 paper prints a version of its own it can be had with ``as_printed=True``.
+
+Examples
+--------
+>>> from tvdbayes import bounds
+>>> found = bounds.robustness_radius(0.1)  # a tenth of the rows is wrong, in any way
+>>> print(f"the distance to any model changes by {found.radius:.2f} at most")
+the distance to any model changes by 0.15 at most
+>>> bounds.tvd_radius(50, n_cells=1000).vacuous  # 50 rows say nothing about 1000 cells
+True
 """
 
 from tvdbayes.bounds.cells_report import CellsReport, cells_report

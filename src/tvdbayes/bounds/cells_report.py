@@ -34,6 +34,19 @@ class CellsReport:
         The table is within this distance of the law, except with probability delta.
     statement, assumptions : str, tuple of str
         The same in words, and what must be true for it.
+
+    Examples
+    --------
+    Ages in years repeat; ages in days hardly do, and are compared in groups:
+
+    >>> import numpy as np, tvdbayes as tb
+    >>> from tvdbayes.bounds import cells_report
+    >>> days = np.random.default_rng(0).integers(7300, 11000, 500)
+    >>> for age in (days // 365, days):
+    ...     found = cells_report(tb.Cells.from_rows(np.c_[np.ones(500), age], days % 2))
+    ...     print(f"{found.n_x} ages, {found.alone:.0%} alone, groups: {found.needs_groups}")
+    11 ages, 0% alone, groups: False
+    465 ages, 86% alone, groups: True
     """
 
     n_obs: int
@@ -65,6 +78,17 @@ class CellsReport:
 def cells_report(cells: Cells, delta: float = 0.05) -> CellsReport:
     """Describe a table, and bound its distance from the law behind it by its counts alone.
 
+    Parameters
+    ----------
+    cells : Cells
+        The data, with whole counts.
+    delta : float
+        Probability of failure that is accepted.
+
+    Returns
+    -------
+    CellsReport
+
     Examples
     --------
     >>> import numpy as np, tvdbayes as tb
@@ -89,7 +113,7 @@ def cells_report(cells: Cells, delta: float = 0.05) -> CellsReport:
     if cells.n_x == 1:
         follows = "there is nothing to group"
     elif report.median_size >= ENOUGH_ROWS:
-        follows = f"slopes are too steep by about {report.expected_bias:.1%}"
+        follows = f"slopes are too steep {report.steepness}"
     else:
         follows = "rows of different covariates must be compared in groups"
     statement = (

@@ -58,6 +58,18 @@ class ParameterSet:
         Share of wrong rows assumed at most, and probability of failure.
     statement, assumptions : str, tuple of str
         What is known, and what must be true for it.
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> from tvdbayes.bounds import parameter_set
+    >>> y = np.random.default_rng(0).poisson(3, 500)
+    >>> y[:50] = 30
+    >>> cells = tb.Cells.from_rows(np.ones((500, 1)), y)
+    >>> rates = np.array([2.0, 2.5, 3.0, 3.5, 4.0, 4.5])
+    >>> found = parameter_set(tb.Model(tb.Poisson()), cells, 0.15, theta=np.log(rates)[:, None])
+    >>> rates[found.inside]
+    array([2.5, 3. , 3.5, 4. ])
     """
 
     names: tuple[str, ...]

@@ -43,6 +43,15 @@ class Radius:
         What is bounded, and what must be true for it.
     holds : bool
         Whether the statement is true; the paper's printed one is not.
+
+    Examples
+    --------
+    >>> from tvdbayes.bounds import tvd_radius
+    >>> found = tvd_radius(1000, n_cells=5)
+    >>> print(f"{found.radius:.3f} by {found.method}; vacuous: {found.vacuous}")
+    0.057 by Weissman; vacuous: False
+    >>> {name: round(value, 3) for name, value in found.candidates.items()}
+    {'Weissman': 0.057, 'McDiarmid': 0.07}
     """
 
     radius: float
@@ -173,6 +182,21 @@ def failure_probability(
     n: int, radius: float, *, n_x: int, n_y: int, as_printed: bool = False
 ) -> float:
     """Bound the probability that `deviation` exceeds a given radius.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    radius : float
+        Above 0.
+    n_x, n_y : int
+        Different covariate rows (1 without covariates) and outcomes that are possible.
+    as_printed : bool
+        The paper's Proposition 2, which is false.
+
+    Returns
+    -------
+    float
 
     Examples
     --------

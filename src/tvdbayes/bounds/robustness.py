@@ -27,6 +27,13 @@ class Robustness:
         The distance changes by no less and no more.
     statement, assumptions : str, tuple of str
         What is bounded, and what must be true for it.
+
+    Examples
+    --------
+    >>> from tvdbayes.bounds import robustness_radius
+    >>> found = robustness_radius(0.05, contaminated_x=False)  # only outcomes are wrong
+    >>> found.lower, found.upper, found.closest_model
+    (-0.05, 0.05, 0.1)
     """
 
     share: float

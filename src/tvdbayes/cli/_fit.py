@@ -110,7 +110,8 @@ def run_demo(out: Path) -> None:
     command = shlex.join(["tvdbayes", "fit", request.data, request.formula, "--out", str(out)])
     click.echo(
         paragraph(
-            "How often 659 people went boating on a lake in Texas, by the quality they gave it. "
+            "How often 659 people went boating on a lake in Texas, by the quality they gave it "
+            "(0: they had not been there). "
             "Most never went; some report dozens of trips."
         )
     )

@@ -40,11 +40,23 @@ _PLAIN = 2000.0
 class Bernoulli(AbstractFamily):
     """One yes/no answer, y in {0, 1}.
 
+    Parameters
+    ----------
+    link : AbstractLink
+        `Logit`, `Probit` or `Cloglog`.
+
     Examples
     --------
+    By name it is "bernoulli", with ``link="logit"`` unless given:
+
     >>> import numpy as np, tvdbayes as tb
-    >>> tb.Bernoulli().pmf(np.array([0.0, 1.0]), np.zeros((1, 2)), np.ones(2))
-    array([0.5, 0.5])
+    >>> rng = np.random.default_rng(0)
+    >>> dose = rng.integers(0, 3, 300)
+    >>> cured = rng.random(300) < np.array([0.1, 0.5, 0.9])[dose]
+    >>> data = {"cured": cured, "dose": dose}
+    >>> fit = tb.fit("cured ~ dose", data, family="bernoulli", n_draws=20)
+    >>> fit.predict({"dose": [0, 2]})["mean"].round(1).tolist()
+    [0.1, 0.9]
     """
 
     link: AbstractLink = field(default_factory=Logit)
@@ -98,11 +110,22 @@ class Bernoulli(AbstractFamily):
 class Binomial(AbstractFamily):
     """Number of successes in a known number of trials, which is always given, never guessed.
 
+    Parameters
+    ----------
+    link : AbstractLink
+        `Logit`, `Probit` or `Cloglog`.
+
     Examples
     --------
+    By name it is "binomial"; the number of trials is a column, or ``trials=20``:
+
     >>> import numpy as np, tvdbayes as tb
-    >>> tb.Binomial().pmf(np.array([1.0]), np.zeros((1, 1)), np.array([2.0])).round(12)
-    array([0.5])
+    >>> won = np.random.default_rng(0).binomial(20, 0.3, 2000)
+    >>> won[:200] = 20  # a tenth of the rows is wrong
+    >>> data = {"won": won, "played": np.full(2000, 20)}
+    >>> fit = tb.fit("won / played ~ 1", data, family="binomial", n_draws=0)
+    >>> (1 / (1 + np.exp(-fit.estimate))).round(1)  # the share; won / played is 0.4
+    array([0.3])
     """
 
     link: AbstractLink = field(default_factory=Logit)
@@ -180,11 +203,23 @@ class BetaBinomial(AbstractFamily):
     the second is the logarithm of its dispersion, 1 / (a + b). Towards minus infinity the law
     becomes binomial.
 
+    Parameters
+    ----------
+    link : AbstractLink
+        `Logit`, `Probit` or `Cloglog`.
+
     Examples
     --------
+    By name it is "betabinomial":
+
     >>> import numpy as np, tvdbayes as tb
-    >>> tb.BetaBinomial().pmf(np.array([1.0]), np.zeros((2, 1)), np.array([2.0])).round(12)
-    array([0.25])
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.binomial(10, rng.beta(2, 2, 2000))  # a + b = 4
+    >>> fit = tb.fit("y ~ 1", {"y": y}, family="betabinomial", trials=10, n_draws=0)
+    >>> fit.param_names
+    ('Intercept', 'dispersion:Intercept')
+    >>> np.exp(-fit.estimate[1:]).round()
+    array([4.])
     """
 
     link: AbstractLink = field(default_factory=Logit)

@@ -75,14 +75,22 @@ class Categorical(_Levels):
         Names of the outcomes 0, 1, ...
     coding : str
         "reference": log odds of each further level against the first. "sum": log odds against the
-        average; under a ridge this treats all levels alike.
+        average. A ridge pulls on the slopes that are parameters, those of all levels but the
+        first, so under a strong one it matters which level is first; less so with "sum".
 
     Examples
     --------
+    By name it is "categorical", with the levels found in the data:
+
     >>> import numpy as np, tvdbayes as tb
-    >>> law = tb.Categorical(("bus", "car", "train"))
-    >>> law.pmf(np.array([0.0]), np.zeros((2, 1)), np.ones(1)).round(4)
-    array([0.3333])
+    >>> rng = np.random.default_rng(0)
+    >>> way = rng.choice(["bus", "car", "train"], 400, p=[0.5, 0.4, 0.1])
+    >>> fit = tb.fit("way ~ 1", {"way": way}, family="categorical", n_draws=0)
+    >>> fit.param_names  # log odds against "bus"
+    ('car:Intercept', 'train:Intercept')
+    >>> fit.predict({"row": [0]}, "pmf").round(1)
+       bus  car  train
+    0  0.5  0.4    0.1
     """
 
     names: tuple[str, ...]
@@ -155,12 +163,27 @@ class Ordinal(_Levels):
     The first threshold is 0, since eta has an intercept (minus the usual first threshold); the
     logarithms of the gaps between thresholds are further predictors, so that the order is kept.
 
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the outcomes, in order.
+    link : AbstractLink
+        `Logit`, `Probit` or `Cloglog`.
+
     Examples
     --------
+    By name it is "ordinal", for numbers and for ordered categories; names in a column of text have
+    no order, so the law must say it:
+
     >>> import numpy as np, tvdbayes as tb
+    >>> rating = np.random.default_rng(0).choice(["poor", "fair", "good"], 300, p=[0.2, 0.3, 0.5])
     >>> law = tb.Ordinal(("poor", "fair", "good"))
-    >>> law.pmf(np.array([0.0]), np.zeros((2, 1)), np.ones(1))
-    array([0.5])
+    >>> fit = tb.fit("rating ~ 1", {"rating": rating}, family=law, n_draws=0)
+    >>> fit.param_names
+    ('Intercept', 'gap fair:Intercept')
+    >>> fit.predict({"row": [0]}, "pmf").round(1)
+       poor  fair  good
+    0   0.2   0.3   0.5
     """
 
     names: tuple[str, ...]

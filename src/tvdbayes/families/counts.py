@@ -60,9 +60,14 @@ class Poisson(_Counts):
 
     Examples
     --------
+    By name it is "poisson", which is what `fit` takes unless told otherwise:
+
     >>> import numpy as np, tvdbayes as tb
-    >>> tb.Poisson().pmf(np.array([0.0]), np.zeros((1, 1)), np.ones(1)).round(6)
-    array([0.367879])
+    >>> y = np.random.default_rng(0).poisson(3, 2000)
+    >>> y[:200] += 20  # a tenth of the rows is wrong
+    >>> fit = tb.fit("y ~ 1", {"y": y}, family=tb.Poisson(), n_draws=0)
+    >>> np.exp(fit.estimate).round(1)  # the rate; the mean of y is 5.0
+    array([3.])
     """
 
     name: ClassVar[str] = "poisson"
@@ -111,9 +116,13 @@ class Geometric(_Counts):
 
     Examples
     --------
+    By name it is "geometric":
+
     >>> import numpy as np, tvdbayes as tb
-    >>> tb.Geometric().pmf(np.array([0.0, 1.0]), np.zeros((1, 2)), np.ones(1))
-    array([0.5 , 0.25])
+    >>> failures = np.random.default_rng(0).geometric(0.25, 2000) - 1  # mean 3
+    >>> fit = tb.fit("failures ~ 1", {"failures": failures}, family="geometric", n_draws=0)
+    >>> np.exp(fit.estimate).round(1)
+    array([3.])
     """
 
     name: ClassVar[str] = "geometric"
@@ -142,9 +151,15 @@ class NegativeBinomial(_Counts):
 
     Examples
     --------
+    By name it is "negativebinomial":
+
     >>> import numpy as np, tvdbayes as tb
-    >>> tb.NegativeBinomial().pmf(np.array([0.0, 1.0]), np.zeros((2, 2)), np.ones(1)).round(12)
-    array([0.5 , 0.25])
+    >>> y = np.random.default_rng(0).negative_binomial(2, 0.4, 2000)  # mean 3, dispersion 1/2
+    >>> fit = tb.fit("y ~ 1", {"y": y}, family="negativebinomial", n_draws=0)
+    >>> fit.param_names
+    ('Intercept', 'dispersion:Intercept')
+    >>> np.exp(fit.estimate).round(1)
+    array([3. , 0.5])
     """
 
     name: ClassVar[str] = "negativebinomial"
@@ -220,9 +235,15 @@ class DiscreteWeibull(_Counts):
 
     Examples
     --------
+    By name it is "discreteweibull":
+
     >>> import numpy as np, tvdbayes as tb
-    >>> tb.DiscreteWeibull().pmf(np.array([0.0]), np.zeros((2, 1)), np.ones(1)).round(6)
-    array([0.632121])
+    >>> weeks = np.floor(4 * np.random.default_rng(0).weibull(2, 2000))  # scale 4, shape 2
+    >>> fit = tb.fit("weeks ~ 1", {"weeks": weeks}, family="discreteweibull", n_draws=0)
+    >>> fit.param_names
+    ('Intercept', 'shape:Intercept')
+    >>> np.exp(fit.estimate).round(1)
+    array([4., 2.])
     """
 
     name: ClassVar[str] = "discreteweibull"

@@ -66,6 +66,13 @@ class CustomFamily(AbstractFamily):
     ... )
     >>> halves.pmf(np.array([0.0, 1.0]), np.zeros((1, 2)), np.ones(1))
     array([0.5 , 0.25])
+
+    It is fitted like any other:
+
+    >>> y = np.random.default_rng(0).geometric(0.25, 2000) - 1
+    >>> fit = tb.fit("y ~ 1", {"y": y}, family=halves, n_draws=0)
+    >>> (1 / (1 + np.exp(-fit.estimate))).round(2)  # the truth: 0.75
+    array([0.75])
     """
 
     name: ClassVar[str] = "custom"

@@ -125,11 +125,25 @@ class ZeroInflated(_WithZeros):
     P(0) = inflation + (1 - inflation) * base(0); the further predictor is the log odds of
     inflation.
 
+    Parameters
+    ----------
+    base : AbstractFamily
+        A count family.
+
     Examples
     --------
+    By name it is "zero_inflated_poisson" and so on. The inflation is constant unless
+    ``predictors={"inflation": "~ child"}`` gives it covariates:
+
     >>> import numpy as np, tvdbayes as tb
-    >>> tb.ZeroInflated(tb.Poisson()).predictors
-    ('', 'inflation')
+    >>> rng = np.random.default_rng(0)
+    >>> fish = rng.poisson(3, 2000) * (rng.random(2000) < 0.7)  # 30% did not fish at all
+    >>> fit = tb.fit("fish ~ 1", {"fish": fish}, family="zero_inflated_poisson", n_draws=0)
+    >>> fit.param_names
+    ('Intercept', 'inflation:Intercept')
+    >>> rate, odds = np.exp(fit.estimate)
+    >>> print(f"{rate:.1f} fish, {odds / (1 + odds):.0%} of the rows inflated")
+    3.1 fish, 31% of the rows inflated
     """
 
     base: AbstractFamily
@@ -177,11 +191,21 @@ class ZeroInflated(_WithZeros):
 class ZeroTruncated(_Wrapper):
     """Counts of a base family among which zeros cannot be seen.
 
+    Parameters
+    ----------
+    base : AbstractFamily
+        A count family.
+
     Examples
     --------
+    By name it is "truncated_poisson" and so on. Nights of hotel guests, of whom none stays 0:
+
     >>> import numpy as np, tvdbayes as tb
-    >>> tb.ZeroTruncated(tb.Poisson()).pmf(np.array([1.0]), np.zeros((1, 1)), np.ones(1)).round(4)
-    array([0.582])
+    >>> nights = np.random.default_rng(0).poisson(1.5, 2000)
+    >>> data = {"nights": nights[nights > 0]}
+    >>> fit = tb.fit("nights ~ 1", data, family="truncated_poisson", n_draws=0)
+    >>> np.exp(fit.estimate).round(1)  # the mean of those seen is 1.9
+    array([1.5])
     """
 
     base: AbstractFamily
@@ -257,11 +281,24 @@ class ZeroTruncated(_Wrapper):
 class Hurdle(_WithZeros):
     """Zeros by a law of their own, positive counts by the truncated base family.
 
+    Parameters
+    ----------
+    base : AbstractFamily
+        A count family.
+
     Examples
     --------
+    By name it is "hurdle_poisson" and so on; the further predictor is the log odds of a zero:
+
     >>> import numpy as np, tvdbayes as tb
-    >>> tb.Hurdle(tb.Poisson()).predictors
-    ('', 'zero')
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.poisson(3, 2000) * (rng.random(2000) < 0.7)
+    >>> fit = tb.fit("y ~ 1", {"y": y}, family="hurdle_poisson", n_draws=0)
+    >>> fit.param_names
+    ('Intercept', 'zero:Intercept')
+    >>> rate, odds = np.exp(fit.estimate)
+    >>> print(f"{odds / (1 + odds):.0%} zeros; seen: {np.mean(y == 0):.0%}")
+    34% zeros; seen: 34%
     """
 
     base: AbstractFamily
@@ -292,11 +329,23 @@ class Hurdle(_WithZeros):
 class Censored(_Wrapper):
     """Counts of a base family that are recorded only up to `upper`, which means "or more".
 
+    Parameters
+    ----------
+    base : AbstractFamily
+        A count family.
+    upper : int
+        The largest count that is recorded.
+
     Examples
     --------
+    A questionnaire whose last box says "5 or more":
+
     >>> import numpy as np, tvdbayes as tb
-    >>> tb.Censored(tb.Poisson(), 2).pmf(np.array([2.0]), np.zeros((1, 1)), np.ones(1)).round(6)
-    array([0.264241])
+    >>> visits = np.minimum(np.random.default_rng(0).poisson(4, 2000), 5)
+    >>> law = tb.Censored(tb.Poisson(), 5)
+    >>> fit = tb.fit("visits ~ 1", {"visits": visits}, family=law, n_draws=0)
+    >>> np.exp(fit.estimate).round(1)
+    array([4.])
     """
 
     base: AbstractFamily

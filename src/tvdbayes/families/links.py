@@ -85,7 +85,18 @@ class AbstractLink(ABC):
 
 @dataclass(frozen=True)
 class Logit(AbstractLink):
-    """prob = 1 / (1 + exp(-eta))."""
+    """prob = 1 / (1 + exp(-eta)): a coefficient is a log odds ratio.
+
+    Examples
+    --------
+    By name it is ``link="logit"``. The odds of a yes are 1 to 3 in group a, 3 to 1 in group b:
+
+    >>> import numpy as np, tvdbayes as tb
+    >>> data = {"yes": [0, 0, 0, 1] * 10 + [1, 1, 1, 0] * 10, "group": ["a"] * 40 + ["b"] * 40}
+    >>> fit = tb.fit("yes ~ group", data, family=tb.Bernoulli(tb.Logit()), n_draws=0)
+    >>> print(f"odds ratio {np.exp(fit.estimate[1]):.1f}")
+    odds ratio 9.0
+    """
 
     name: ClassVar[str] = "logit"
 
@@ -163,7 +174,18 @@ class Logit(AbstractLink):
 
 @dataclass(frozen=True)
 class Probit(AbstractLink):
-    """prob = standard normal cdf of eta."""
+    """prob = standard normal cdf of eta: a coefficient is a shift in standard deviations.
+
+    Examples
+    --------
+    By name it is ``link="probit"``:
+
+    >>> import numpy as np, tvdbayes as tb
+    >>> data = {"yes": [0, 0, 0, 1] * 10 + [1, 1, 1, 0] * 10, "group": ["a"] * 40 + ["b"] * 40}
+    >>> fit = tb.fit("yes ~ group", data, family=tb.Bernoulli(tb.Probit()), n_draws=0)
+    >>> print(f"a shift of {fit.estimate[1]:.2f} deviations")
+    a shift of 1.35 deviations
+    """
 
     name: ClassVar[str] = "probit"
 
@@ -216,7 +238,18 @@ class Probit(AbstractLink):
 
 @dataclass(frozen=True)
 class Cloglog(AbstractLink):
-    """prob = 1 - exp(-exp(eta))."""
+    """prob = 1 - exp(-exp(eta)): a coefficient is a log hazard ratio.
+
+    Examples
+    --------
+    By name it is ``link="cloglog"``. Not symmetric: yes and no cannot be exchanged.
+
+    >>> import numpy as np, tvdbayes as tb
+    >>> data = {"died": [0, 0, 0, 1] * 10 + [1, 1, 1, 0] * 10, "group": ["a"] * 40 + ["b"] * 40}
+    >>> fit = tb.fit("died ~ group", data, family=tb.Bernoulli(tb.Cloglog()), n_draws=0)
+    >>> print(f"hazard ratio {np.exp(fit.estimate[1]):.1f}")
+    hazard ratio 4.8
+    """
 
     name: ClassVar[str] = "cloglog"
 

@@ -108,7 +108,7 @@ def _groups(fit: Fit) -> Iterator[Finding]:
             "problem",
             "groups",
             f"The median row is compared with only {groups.median_size:g} rows, too few: slopes "
-            f"come out too steep by about {min(groups.expected_bias, 1):.0%}. Use "
+            f"come out too steep {groups.steepness}. Use "
             'partition="auto", or fewer covariates.',
         )
     else:

@@ -1,11 +1,10 @@
 """What is checked of a table before any work begins."""
 
-import warnings
 from numbers import Real
 
 import numpy as np
 
-from tvdbayes._errors import DataError, WildValueWarning
+from tvdbayes._errors import DataError, WildValueWarning, warn
 from tvdbayes._typing import Array
 from tvdbayes.cells import Cells
 from tvdbayes.families import AbstractFamily
@@ -38,19 +37,17 @@ def check_table(cells: Cells, law: AbstractFamily, linear: Linear, ridge: float 
     for name, column in zip(cells.names, cells.x.T, strict=True):
         low, high = _quantiles(column, cells.x_counts, [0.25, 0.75])
         if high > low and np.ptp(column) > _WILD_X * (high - low):
-            warnings.warn(
+            warn(
                 f"The column {name!r} ranges from {column.min():g} to {column.max():g}, but half "
                 f"of it lies between {low:g} and {high:g}. Look for wrong units or typing errors.",
                 WildValueWarning,
-                stacklevel=3,
             )
     (middle,) = _quantiles(cells.y, cells.counts, [0.5])
     if cells.y.max() > _WILD_Y * max(middle, 1):
-        warnings.warn(
+        warn(
             f"The largest outcome is {cells.y.max():g}, the median {middle:g}. "
             "Look for wrong units or typing errors.",
             WildValueWarning,
-            stacklevel=3,
         )
 
 

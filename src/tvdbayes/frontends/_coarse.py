@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tvdbayes._errors import CoarseWarning, DataError, TVDBayesError, TVDBayesWarning
+from tvdbayes._errors import CoarseWarning, DataError, TVDBayesError, TVDBayesWarning, warn
 from tvdbayes._typing import Array
 from tvdbayes.bootstrap import posterior_bootstrap
 from tvdbayes.cells import Cells
@@ -34,11 +34,10 @@ def told_of_rounding(fit: Fit, coarsening: Coarsening) -> Fit:
     """The fit, with what rounding does to it; a warning where that is much."""
     rounded = _measured(fit, coarsening)
     if rounded.matters:
-        warnings.warn(
+        warn(
             f"{rounded} Ask for more bins (grid={2 * rounded.n_bins}), or keep the draws as they "
             "are if that error does not matter.",
             CoarseWarning,
-            stacklevel=3,
         )
     return replace(fit, rounded=rounded)
 

@@ -57,17 +57,17 @@ def load(path: str | os.PathLike[str], *, family: AbstractFamily | None = None) 
 
     Returns
     -------
-    Fit, or Posterior where `tvdbayes.storage.save` has written one.
+    Fit or Posterior
+        The latter where `tvdbayes.storage.save` has written one.
 
     Examples
     --------
     >>> import tempfile, numpy as np, tvdbayes as tb
-    >>> from tvdbayes.frontends._files import load, save_fit
     >>> y = np.random.default_rng(0).poisson(3, 100)
     >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=8)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_fit(fit, f"{folder}/fit.tvd")
-    ...     again = load(f"{folder}/fit.tvd")
+    ...     fit.save(f"{folder}/fit.tvd")
+    ...     again = tb.load(f"{folder}/fit.tvd")
     >>> bool((again.draws == fit.draws).all())
     True
     """

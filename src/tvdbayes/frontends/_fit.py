@@ -111,12 +111,24 @@ class Fit:
 
     @property
     def param_names(self) -> tuple[str, ...]:
-        """Names of the parameters."""
+        """Names of the parameters.
+
+        Examples
+        --------
+        >>> import tvdbayes as tb
+        >>> data = {"y": [0, 0, 0, 1, 2, 3] * 20, "region": ["north", "south"] * 60}
+        >>> tb.fit("y ~ region", data, family="hurdle_poisson", n_draws=0).param_names
+        ('Intercept', 'region[T.south]', 'zero:Intercept')
+        """
         return self.posterior.param_names
 
     @property
     def estimate(self) -> Array:
-        """Point estimate, (d,)."""
+        """Point estimate, (d,).
+
+        The posterior mean where covariates repeat; where rows are compared in groups of nearby
+        ones, and after ``refine="reweight"``, the minimiser for the unweighted data.
+        """
         return self.posterior.estimate
 
     @property
@@ -131,22 +143,56 @@ class Fit:
 
     @property
     def distance(self) -> Array:
-        """Divergence of each draw, (B,): under TVD, the share of mass it cannot explain."""
+        """Divergence that each draw reached, (B,); under TVD, the share of mass it cannot explain.
+
+        Noise is part of it; `misfit` says what is more than noise.
+        """
         return self.posterior.distance
 
     @property
     def status(self) -> IntArray:
-        """How the search of each draw ended, codes of `Status`, (B,)."""
+        """How the search of each draw ended, codes of `Status`, (B,).
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> y = np.random.default_rng(0).poisson(3, 200)
+        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
+        >>> int((fit.status == tb.Status.CONVERGED).sum())
+        50
+        """
         return self.posterior.status
 
     @property
     def groups(self) -> GroupReport:
-        """Which rows were compared together, and what that does to the answer."""
+        """Which rows were compared together, and what that does to the answer.
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> rng = np.random.default_rng(0)
+        >>> age = rng.integers(2, 6, 2000)
+        >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
+        >>> fit = tb.fit("visits ~ age", data, n_draws=50)
+        >>> print(fit.groups)
+        distinct: 4 groups, median 520 rows, slopes too steep by about 0.1%
+        """
         return self.posterior.groups
 
     @property
     def bins(self) -> Bins | None:
-        """Which counts were compared together, if any."""
+        """Which counts were compared together, if any.
+
+        Examples
+        --------
+        Large counts hardly repeat, so neighbours are compared together:
+
+        >>> import numpy as np, tvdbayes as tb
+        >>> y = np.random.default_rng(0).poisson(3000, 500)
+        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=0)
+        >>> len(np.unique(y)), fit.bins.n_bins
+        (197, 52)
+        """
         return self.posterior.bins
 
     @property
@@ -175,13 +221,49 @@ class Fit:
     ) -> Summary:
         """Coefficients with intervals, robust beside ordinary, and their paired difference.
 
-        See `Posterior.summary`.
+        Parameters
+        ----------
+        interval : float
+            Probability inside the intervals.
+        kind : "equal" or "hdi"
+            Equal tails, or the shortest interval.
+        rope : (float, float), optional
+            Region of practical equivalence; the share of draws in it becomes a column.
+
+        Returns
+        -------
+        Summary
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> y = np.random.default_rng(0).poisson(3, 2000)
+        >>> y[:200] += 20  # a tenth of the rows is wrong
+        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
+        >>> table = fit.summary()
+        >>> for name in ("low", "high", "kld_low", "kld_high"):
+        ...     print(f"{name:<8} {np.exp(table[name][0]):.1f}")
+        low      2.9
+        high     3.2
+        kld_low  4.8
+        kld_high 5.3
         """
         return self.posterior.summary(interval, kind=kind, rope=rope)
 
     @cached_property
     def chance(self) -> Replicates:
-        """What chance alone does: 200 data sets of the model's own making, fitted again."""
+        """What chance alone does, seen on 200 data sets of the model's own making, fitted again.
+
+        Kept after the first time, as `misfit`, `rows`, `check` and `sensitivity` all need it.
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> y = np.random.default_rng(0).poisson(3, 2000)
+        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
+        >>> fit.chance.distance.shape
+        (200,)
+        """
         from tvdbayes.frontends._rows import N_REPLICATES, replicates_of
 
         return replicates_of(self, N_REPLICATES)
@@ -195,6 +277,9 @@ class Fit:
         certificate: float | None = None,
     ) -> Misfit:
         """How much of the data the model cannot explain, beside what chance would leave.
+
+        With ``refine="reweight"`` the model is the reweighted one, while `distance` holds the
+        distances of the closest models that reweighting begins at.
 
         Parameters
         ----------
@@ -213,6 +298,23 @@ class Fit:
         Misfit
             ``lower`` is the share of rows that at least do not come from the model; it is 0 on
             clean data in 95 % of cases.
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> y = np.random.default_rng(0).poisson(3, 2000)
+        >>> y[:200] += 20  # a tenth of the rows is wrong
+        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
+        >>> print(fit.misfit())
+        The model cannot explain 10.4% of the data (90% interval 9.2% to 12.0%).
+        Chance alone would leave 3.0% (up to 4.6%): at least 6.1% of the rows do not come from the
+        fitted model.
+
+        Where are they?
+
+        >>> found = fit.misfit(by=["clinic a"] * 400 + ["clinic b"] * 1600)
+        >>> {name: round(part.lower, 2) for name, part in found.by.items()}
+        {'clinic a': 0.48, 'clinic b': 0.0}
         """
         from tvdbayes.frontends._rows import misfit_of
 
@@ -234,6 +336,31 @@ class Fit:
 
         Where an engine has grouped the data, a line is a *distinct* row, and ``count`` says how
         many rows are equal to it.
+
+        Parameters
+        ----------
+        false_alarm : float
+            Share of clean data sets in which any row is flagged.
+        n_replicates : int
+            Data sets that the limit of a flag is found from.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> y = np.random.default_rng(0).poisson(3, 2000)
+        >>> y[:200] += 20  # a tenth of the rows is wrong
+        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
+        >>> flagged = fit.rows().query("flag")
+        >>> len(flagged), bool((flagged["y"] >= 20).all())
+        (200, True)
+        >>> flagged.head(2)[["y", "score", "observed", "expected"]].round(2)
+            y  score  observed  expected
+        0  22    1.0      44.0       0.0
+        1  20    1.0       5.0       0.0
         """
         from tvdbayes.frontends._rows import rows_of
 
@@ -243,6 +370,19 @@ class Fit:
         """The same for each cell (distinct covariates with an outcome).
 
         ``signed`` is above 0 where the data have too many rows, below 0 where they have too few.
+        The arguments are those of `rows`.
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> y = np.random.default_rng(0).poisson(3, 2000)
+        >>> y[:200] += 20  # a tenth of the rows is wrong
+        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
+        >>> fit.cells()[["outcome", "observed", "expected", "flag"]].tail(3).round(1)
+            outcome  observed  expected  flag
+        18     27.0       8.0       0.0  True
+        19     28.0       1.0       0.0  True
+        20     30.0       1.0       0.0  True
         """
         from tvdbayes.frontends._rows import cells_of
 
@@ -252,24 +392,113 @@ class Fit:
         """What is good and what is doubtful about this fit, in plain words.
 
         `misfit` includes the unexplained share, which takes some refits.
+
+        Examples
+        --------
+        >>> import tvdbayes as tb
+        >>> fit = tb.fit("y ~ 1", {"y": [0, 1, 1, 2, 2, 3, 30] * 10}, n_draws=50)
+        >>> found = fit.check(misfit=False)
+        >>> for finding in found.findings:
+        ...     print(finding.level, finding.about)
+        good search
+        good ordinary search
+        good groups
+        good ties
+        note draws
+        note ordinary fit
+        >>> print(found.findings[-1].text)
+        Robust and ordinary answers differ in Intercept: some rows, or the model's form, pull the
+        ordinary one. See rows() and the columns diff of summary().
+        >>> found.problems
+        ()
         """
         from tvdbayes.frontends._check import check
 
         return check(self, misfit=misfit)
 
     def score(self, new: Data | None = None, *, ordinary: bool = False) -> Scores:
-        """Proper scores, and beside them the paper's, of new rows or of those of the fit."""
+        """Proper scores, and beside them the paper's, of new rows or of those of the fit.
+
+        Parameters
+        ----------
+        new : data frame, dict of columns, or path, optional
+            Rows with all columns of the formula, the outcome included; the rows of the fit unless
+            given, of which scores are a little too good.
+        ordinary : bool
+            Whether to score the ordinary twin.
+
+        Returns
+        -------
+        Scores
+
+        Examples
+        --------
+        Wrong rows should not judge, so score rows that are known to be good:
+
+        >>> import numpy as np, tvdbayes as tb
+        >>> y = np.random.default_rng(0).poisson(3, 2000)
+        >>> y[:200] += 20  # a tenth of the rows is wrong
+        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
+        >>> good = {"y": [2, 3, 3, 4]}
+        >>> print(f"{fit.score(good).log:.2f}, ordinary {fit.score(good, ordinary=True).log:.2f}")
+        1.57, ordinary 2.05
+        """
         from tvdbayes.frontends._compare import score_of
 
         return score_of(self, new, ordinary)
 
     def leave_one_out(self, *, n_draws: int = 200) -> HeldOut:
-        """Scores of each row by the fit to all others: one refit for each distinct row."""
+        """Scores of each row by the fit to all others: one refit for each distinct row.
+
+        Parameters
+        ----------
+        n_draws : int
+            Draws of each refit.
+
+        Returns
+        -------
+        HeldOut
+            Robust beside ordinary.
+
+        Examples
+        --------
+        >>> import tvdbayes as tb
+        >>> fit = tb.fit("y ~ 1", {"y": [0, 1, 1, 2, 2, 3] * 10}, n_draws=20)
+        >>> held_out = fit.leave_one_out(n_draws=20)
+        >>> held_out.robust.log > fit.score().log  # rows that were not seen are harder
+        True
+        """
         with progress_bar(None, "leaving out") as report:
             return leave_one_out(self.posterior, n_draws=n_draws, progress=report)
 
     def cross_validate(self, n_folds: int = 10, *, n_draws: int = 200) -> HeldOut:
-        """Scores of each row by the fit to the other folds."""
+        """Scores of each row by the fit to the other folds.
+
+        Parameters
+        ----------
+        n_folds : int
+            Into how many parts rows are dealt.
+        n_draws : int
+            Draws of each refit.
+
+        Returns
+        -------
+        HeldOut
+            Robust beside ordinary.
+
+        Examples
+        --------
+        Wrong rows are held out too, and a fit that follows them is rewarded for it; the ranked
+        probability score is less at their mercy than the log score:
+
+        >>> import numpy as np, tvdbayes as tb
+        >>> y = np.random.default_rng(0).poisson(3, 2000)
+        >>> y[:200] += 20  # a tenth of the rows is wrong
+        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
+        >>> held_out = fit.cross_validate(3, n_draws=20)
+        >>> print(f"{held_out.robust.rps:.1f}, ordinary {held_out.ordinary.rps:.1f}")
+        2.8, ordinary 3.1
+        """
         with progress_bar(None, f"{n_folds} folds") as report:
             return cross_validate(self.posterior, n_folds, n_draws=n_draws, progress=report)
 
@@ -277,6 +506,20 @@ class Fit:
         """What each coefficient can be if a share of the rows is wrong, and when its sign is lost.
 
         `names` are coefficients; all but intercepts unless given.
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> rng = np.random.default_rng(0)
+        >>> age = rng.integers(2, 6, 2000)
+        >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
+        >>> fit = tb.fit("visits ~ age", data, n_draws=50)
+        >>> (found,) = fit.sensitivity(["age"])
+        >>> print(found)
+        age stays positive as long as fewer than 15.9% of the rows are wrong (at least 0.0% are).
+        >>> low, high = found.interval(0.05)  # what it can be if 5% of the rows are wrong
+        >>> print(f"{low:.2f} to {high:.2f}")
+        0.17 to 0.45
         """
         self.posterior.require_coefficients("to profile", "misfit(), rows() and effects()")
         noise = float(np.quantile(self.chance.unfitted, 0.95, method="higher"))
@@ -284,7 +527,22 @@ class Fit:
             return sensitivity(self.posterior, noise, names, progress=report)
 
     def drop_worst(self, shares: Sequence[float] = (0.0, 0.01, 0.02, 0.05, 0.1)) -> DropWorst:
-        """Estimates, robust and ordinary, without the rows that are hardest to explain."""
+        """Estimates, robust and ordinary, without the rows that are hardest to explain.
+
+        `shares` are shares of the rows to leave out.
+
+        Examples
+        --------
+        The ordinary fit moves, the robust one stays:
+
+        >>> import numpy as np, tvdbayes as tb
+        >>> y = np.random.default_rng(0).poisson(3, 2000)
+        >>> y[:200] += 20  # a tenth of the rows is wrong
+        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
+        >>> found = fit.drop_worst([0, 0.05, 0.1])
+        >>> np.exp(found.robust[:, 0]).round(1), np.exp(found.ordinary[:, 0]).round(1)
+        (array([3., 3., 3.]), array([5., 4., 3.]))
+        """
         self.posterior.require_coefficients(
             "to follow as rows are dropped",
             "rows(), and for the predictions of a fit without some,",
@@ -292,28 +550,118 @@ class Fit:
         return drop_worst(self.posterior, shares)
 
     def rootogram(self, interval: float = 0.9, *, ordinary: bool = False) -> Rootogram:
-        """How often each outcome was seen, and how often the model expects it."""
+        """How often each outcome was seen, and how often the model expects it.
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> y = np.random.default_rng(0).poisson(3, 2000)
+        >>> y[:200] += 20  # a tenth of the rows is wrong
+        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
+        >>> bars = fit.rootogram()
+        >>> for label, seen, expected in list(zip(bars.labels, bars.observed, bars.expected))[:3]:
+        ...     print(f"{label}: {seen:.0f} seen, {expected:.0f} expected")
+        0: 102 seen, 98 expected
+        1: 256 seen, 295 expected
+        2: 410 seen, 445 expected
+        """
         robust = rootogram(self.posterior, interval)
         return rootogram(self.posterior.twin, interval, like=robust) if ordinary else robust
 
     def calibration(
         self, n_bins: int = 10, *, level: str | None = None, ordinary: bool = False
     ) -> Calibration:
-        """Predicted probabilities or means in bins of rows, beside what was seen there."""
+        """Predicted probabilities or means in bins of rows, beside what was seen there.
+
+        Parameters
+        ----------
+        n_bins : int
+            Bins of about equal weight, by predicted value.
+        level : str, optional
+            Where outcomes are names: the one whose probability is meant, the last unless given.
+        ordinary : bool
+            Whether to look at the ordinary twin.
+
+        Returns
+        -------
+        Calibration
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> rng = np.random.default_rng(0)
+        >>> age = rng.integers(2, 6, 2000)
+        >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
+        >>> fit = tb.fit("visits ~ age", data, n_draws=50)
+        >>> bins = fit.calibration(2)
+        >>> bins.predicted.round(1), bins.observed.round(1)
+        (array([2.1, 3.9]), array([2.1, 3.9]))
+        """
         return calibration(self._side(ordinary), n_bins, level)
 
     def pit(self, n_bins: int = 10, *, ordinary: bool = False) -> PitHistogram:
-        """Histogram of the probability integral transform: flat if the model is right."""
+        """Histogram of the probability integral transform: flat if the model is right.
+
+        Examples
+        --------
+        These counts vary more than Poisson counts, so both ends are too high:
+
+        >>> import numpy as np, tvdbayes as tb
+        >>> y = np.random.default_rng(0).negative_binomial(3, 0.3, 2000)
+        >>> fit = tb.fit("y ~ 1", {"y": y}, divergence="kld", n_draws=20)
+        >>> fit.pit(4).density.round(1)
+        array([1.7, 0.6, 0.5, 1.2])
+        """
         return pit_histogram(self._side(ordinary), n_bins)
 
     def residuals(self, *, seed: int | None = None, ordinary: bool = False) -> Array:
-        """Randomised quantile residuals of the rows, (n,): normal if the model is right."""
+        """Randomised quantile residuals of the rows, (n,): normal if the model is right.
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> y = np.random.default_rng(0).poisson(3, 2000)
+        >>> y[:200] += 20  # a tenth of the rows is wrong
+        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
+        >>> residuals = fit.residuals()
+        >>> bool((residuals[:200] > 3).all()), round(float(residuals[200:].std()), 1)
+        (True, 1.0)
+        """
         return quantile_residuals(self._side(ordinary), self.cell_of_row, seed)
 
     def observed(
         self, by: str | Sequence[object], *, level: str | None = None, ordinary: bool = False
     ) -> ByGroup:
-        """Observed and expected mean outcome in each level of a column of covariates."""
+        """Observed and expected mean outcome in each level of a column of covariates.
+
+        Parameters
+        ----------
+        by : str or sequence
+            A column of the formula, or a label for each row.
+        level : str, optional
+            Where outcomes are names: the one whose probability is meant, the last unless given.
+        ordinary : bool
+            Whether to look at the ordinary twin.
+
+        Returns
+        -------
+        ByGroup
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> rng = np.random.default_rng(0)
+        >>> age = rng.integers(2, 6, 2000)
+        >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
+        >>> fit = tb.fit("visits ~ age", data, n_draws=50)
+        >>> found = fit.observed("age")
+        >>> for age, seen, expected in zip(found.labels, found.observed, found.expected):
+        ...     print(f"{age}: {seen:.1f} seen, {expected:.1f} expected")
+        2: 1.8 seen, 1.8 expected
+        3: 2.4 seen, 2.4 expected
+        4: 3.3 seen, 3.3 expected
+        5: 4.5 seen, 4.5 expected
+        """
         from tvdbayes.frontends._rows import levels_of
 
         names, of_cells, _ = levels_of(self, by)
@@ -326,7 +674,24 @@ class Fit:
 
     @property
     def plot(self) -> "Plots":
-        """Pictures: ``fit.plot.coefficients()`` and so on; each returns matplotlib axes."""
+        """Pictures, ``fit.plot.coefficients()`` and so on; each returns matplotlib axes.
+
+        There are ``coefficients``, ``misfit``, ``rootogram``, ``calibration``, ``rows``,
+        ``bands(column)``, ``sensitivity``, ``pit`` and ``residuals``. Each takes axes to draw on
+        (``ax=``), or makes a figure of its own: a notebook shows it, elsewhere no window opens.
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> rng = np.random.default_rng(0)
+        >>> age = rng.integers(2, 6, 2000)
+        >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
+        >>> fit = tb.fit("visits ~ age", data, n_draws=50)
+        >>> ax = fit.plot.rootogram()
+        >>> ax.get_xlabel()
+        'visits'
+        >>> figure = ax.figure  # for figure.savefig("visits.pdf")
+        """
         from tvdbayes.frontends._plot import Plots
 
         return Plots(self)
@@ -338,6 +703,15 @@ class Fit:
         """Covariates of new data for the main predictor, encoded as in the fit, (n, p).
 
         Levels that the fit has not seen are an error that names them.
+
+        Examples
+        --------
+        >>> import tvdbayes as tb
+        >>> data = {"y": [0, 1, 2, 2, 3, 5] * 10, "region": ["north", "south"] * 30}
+        >>> fit = tb.fit("y ~ region", data, n_draws=0)
+        >>> fit.encode({"region": ["south", "north"]})
+        array([[1., 1.],
+               [1., 0.]])
         """
         linear = self.posterior.model.predictor
         names = self.posterior.cells.names
@@ -384,6 +758,26 @@ class Fit:
         pandas.DataFrame
             One line for each row, with the index of `new` where that is a pandas frame. Rows that
             the fit left out are NaN.
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> rng = np.random.default_rng(0)
+        >>> age = rng.integers(2, 6, 2000)
+        >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
+        >>> fit = tb.fit("visits ~ age", data, n_draws=50)
+        >>> fit.predict({"age": [2, 5]}).round(1)  # the truth: 1.8 and 4.5
+           mean  low  high
+        0   1.8  1.7   1.9
+        1   4.5  4.3   4.7
+        >>> fit.predict({"age": [2, 5]}, "outcome")  # where new visits will lie
+           low  median  high
+        0  0.0     2.0   4.0
+        1  1.0     4.0   8.0
+        >>> fit.predict({"age": [2, 5]}, "pmf", outcomes=[0, 1, 2]).round(2)
+              0     1     2
+        0  0.17  0.30  0.27
+        1  0.01  0.05  0.11
         """
         from tvdbayes.frontends._predictions import predict
 
@@ -404,6 +798,21 @@ class Fit:
         Outcomes that are names come as their numbers in ``posterior.model.family.levels``. Rows
         that the fit left out are NaN. Arguments are those of `predict`; `n_draws` takes the first
         draws, or, where there are fewer, all of them in turn.
+
+        Examples
+        --------
+        How likely is a year with more than ten visits of two patients together?
+
+        >>> import numpy as np, tvdbayes as tb
+        >>> rng = np.random.default_rng(0)
+        >>> age = rng.integers(2, 6, 2000)
+        >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
+        >>> fit = tb.fit("visits ~ age", data, n_draws=50)
+        >>> visits = fit.sample({"age": [4, 5]}, n_draws=1000)
+        >>> visits.shape
+        (1000, 2)
+        >>> print(f"{np.mean(visits.sum(axis=1) > 10):.0%}")
+        20%
         """
         from tvdbayes.frontends._predictions import sample
 
@@ -440,6 +849,20 @@ class Fit:
         Returns
         -------
         Effect
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> rng = np.random.default_rng(0)
+        >>> age, region = rng.integers(2, 6, 2000), rng.choice(["north", "south"], 2000)
+        >>> visits = rng.poisson(np.exp(0.3 * age - 0.5 * (region == "south")))
+        >>> data = {"visits": visits, "age": age, "region": region}
+        >>> fit = tb.fit("visits ~ age + region", data, n_draws=50)
+        >>> fit.effects("age").estimate.round(1)  # visits for a year more
+        array([0.7])
+        >>> found = fit.effects("region", at={"age": 5})
+        >>> found.names, found.estimate.round(1)
+        (('region: south - north',), array([-1.6]))
         """
         from tvdbayes.frontends._effects import effects
 
@@ -459,6 +882,17 @@ class Fit:
         """Average expected outcome with a column set to `a`, minus that with `b`, or their ratio.
 
         The other arguments are those of `effects`.
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> rng = np.random.default_rng(0)
+        >>> age = rng.integers(2, 6, 2000)
+        >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
+        >>> fit = tb.fit("visits ~ age", data, n_draws=50)
+        >>> found = fit.contrast("age", 5, 2, ratio=True)
+        >>> found.names, found.estimate.round(1)  # the truth: exp(0.9) = 2.5
+        (('age: 5 / 2',), array([2.5]))
         """
         from tvdbayes.frontends._effects import contrast
 
@@ -486,6 +920,22 @@ class Fit:
         Returns
         -------
         Effect
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> rng = np.random.default_rng(0)
+        >>> age = rng.integers(2, 6, 2000)
+        >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
+        >>> fit = tb.fit("visits ~ age", data, n_draws=50)
+        >>> found = fit.predictions({"age": [2, 5]})
+        >>> found.names, found.estimate.round(1)  # the truth: 1.8 and 4.5
+        (('age=2', 'age=5'), array([1.8, 4.5]))
+
+        And the probability of no visit at all:
+
+        >>> fit.predictions({"age": [2, 5]}, outcome=0).estimate.round(2)
+        array([0.17, 0.01])
         """
         from tvdbayes.frontends._effects import predictions
 
@@ -545,7 +995,26 @@ class Fit:
         )
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
-        """Write one self-contained HTML page about this fit, which must have coefficients."""
+        """Write one self-contained HTML page about this fit, which must have coefficients.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write.
+        title : str, optional
+            What stands above; made from the formula unless given.
+
+        Examples
+        --------
+        >>> import tempfile, tvdbayes as tb
+        >>> from pathlib import Path
+        >>> fit = tb.fit("y ~ 1", {"y": [0, 1, 1, 2, 2, 3, 30] * 10}, n_draws=50)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     fit.report(f"{folder}/fit.html", title="Visits, for the record")
+        ...     page = Path(folder, "fit.html").read_text()
+        >>> page[:15], "Visits, for the record" in page
+        ('<!DOCTYPE html>', True)
+        """
         self.posterior.require_coefficients(
             "for a report to be about", "check(), misfit(), effects() and the pictures of plot"
         )
@@ -554,7 +1023,18 @@ class Fit:
         write_report(self, path, title=title)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fit to a file, which `tvdbayes.load` reads; it holds no code and no pickle."""
+        """Write the fit to a file, which `tvdbayes.load` reads; it holds no code and no pickle.
+
+        Examples
+        --------
+        >>> import tempfile, tvdbayes as tb
+        >>> fit = tb.fit("y ~ 1", {"y": [0, 1, 1, 2, 2, 3] * 10}, n_draws=20)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     fit.save(f"{folder}/fit.tvd")
+        ...     again = tb.load(f"{folder}/fit.tvd")
+        >>> bool((again.draws == fit.draws).all())
+        True
+        """
         from tvdbayes.frontends._files import save_fit
 
         save_fit(self, path)
@@ -563,6 +1043,28 @@ class Fit:
         """An `xarray.DataTree` for ArviZ 1.x; for 0.23 pass it through `arviz.from_datatree`.
 
         Data and log-likelihood are by cell (with counts), or by row, as leave-one-out needs them.
+        It needs ``pip install 'tvdbayes[arviz]'``.
+
+        Parameters
+        ----------
+        by_row : bool
+            Whether data and log-likelihood have an entry for each row.
+        log_likelihood : bool
+            Whether to compute it.
+
+        Returns
+        -------
+        xarray.DataTree
+
+        Examples
+        --------
+        >>> import tvdbayes as tb
+        >>> fit = tb.fit("y ~ 1", {"y": [0, 1, 1, 2, 2, 3] * 10}, n_draws=20)
+        >>> tree = fit.to_arviz()
+        >>> dict(tree["posterior"]["beta"].sizes)
+        {'chain': 1, 'draw': 20, 'parameter': 1}
+        >>> "beta_kld" in tree["posterior"]  # the ordinary twin
+        True
         """
         from tvdbayes.posterior.tree import to_tree
 

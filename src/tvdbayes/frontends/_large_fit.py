@@ -33,6 +33,26 @@ class LargeFit:
         The draws of all rows, beside the rows of the sample: for predictions and effects.
     n_rows : int
         Rows of the data.
+
+    Examples
+    --------
+    What needs the rows themselves is asked of the sample, here all of them:
+
+    >>> import numpy as np, pandas as pd, tvdbayes as tb
+    >>> from dask.dataframe import from_pandas
+    >>> from distributed import Client
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=1000)
+    >>> y = rng.random(1000) < 1 / (1 + np.exp(-x))
+    >>> data = from_pandas(pd.DataFrame({"bought": y, "price": x}), npartitions=1)
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
+    ...     fit = tb.fit_large("bought ~ price", data, client=client, n_draws=2)
+    >>> fit.n_rows
+    1000
+    >>> print(fit.sample.groups)
+    kmeans: 10 partitions of 24 groups, median 54 rows, slopes too steep by about 1.1%
+    >>> fit.estimate.round(1), fit.kld_estimate.round(1)  # the truth: 0 and 1
+    (array([0. , 0.9]), array([0. , 0.8]))
     """
 
     sample: Fit
@@ -51,7 +71,7 @@ class LargeFit:
 
     @property
     def estimate(self) -> Array:
-        """Point estimate (d,): the minimiser for the unweighted data."""
+        """Point estimate (d,), the minimiser for the unweighted data."""
         return self.whole.posterior.minimiser
 
     @property
@@ -101,7 +121,23 @@ class LargeFit:
         kind: IntervalKind = "equal",
         rope: tuple[float, float] | None = None,
     ) -> Summary:
-        """Coefficients with intervals, robust beside ordinary; see `Posterior.summary`."""
+        """Coefficients with intervals, robust beside ordinary; see `Posterior.summary`.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, tvdbayes as tb
+        >>> from dask.dataframe import from_pandas
+        >>> from distributed import Client
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=1000)
+        >>> y = rng.random(1000) < 1 / (1 + np.exp(-x))
+        >>> data = from_pandas(pd.DataFrame({"bought": y, "price": x}), npartitions=1)
+        >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
+        ...     fit = tb.fit_large("bought ~ price", data, client=client, n_draws=2)
+        >>> table = fit.summary()
+        >>> table["mean"].round(1), table["kld_mean"].round(1)
+        (array([0.1, 0.8]), array([0.1, 0.8]))
+        """
         return self.whole.summary(interval, kind=kind, rope=rope)
 
     def predict(
@@ -114,7 +150,22 @@ class LargeFit:
         seed: int | None = None,
         ordinary: bool = False,
     ) -> pd.DataFrame:
-        """Predict rows of new data, which fit into memory; see `Fit.predict`."""
+        """Predict rows of new data, which fit into memory; see `Fit.predict`.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, tvdbayes as tb
+        >>> from dask.dataframe import from_pandas
+        >>> from distributed import Client
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=1000)
+        >>> y = rng.random(1000) < 1 / (1 + np.exp(-x))
+        >>> data = from_pandas(pd.DataFrame({"bought": y, "price": x}), npartitions=1)
+        >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
+        ...     fit = tb.fit_large("bought ~ price", data, client=client, n_draws=2)
+        >>> fit.predict({"price": [-1.0, 1.0]})["mean"].round(1).tolist()
+        [0.3, 0.7]
+        """
         return self.whole.predict(
             new, kind, interval=interval, outcomes=outcomes, seed=seed, ordinary=ordinary
         )
@@ -127,7 +178,22 @@ class LargeFit:
         outcome: object = None,
         ordinary: bool = False,
     ) -> Effect:
-        """Average effect of a column over the rows of the sample; see `Fit.effects`."""
+        """Average effect of a column over the rows of the sample; see `Fit.effects`.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, tvdbayes as tb
+        >>> from dask.dataframe import from_pandas
+        >>> from distributed import Client
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=1000)
+        >>> y = rng.random(1000) < 1 / (1 + np.exp(-x))
+        >>> data = from_pandas(pd.DataFrame({"bought": y, "price": x}), npartitions=1)
+        >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
+        ...     fit = tb.fit_large("bought ~ price", data, client=client, n_draws=2)
+        >>> fit.effects("price").estimate.round(1)
+        array([0.2])
+        """
         return self.whole.effects(variable, at=at, outcome=outcome, ordinary=ordinary)
 
     def __repr__(self) -> str:

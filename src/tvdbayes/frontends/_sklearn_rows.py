@@ -2,7 +2,6 @@
 
 # ruff: noqa: N803 (scikit-learn calls the covariates X)
 
-import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -18,7 +17,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
     validate_data,
 )
 
-from tvdbayes._errors import DataError, TVDBayesWarning, listing
+from tvdbayes._errors import DataError, TVDBayesWarning, listing, warn
 from tvdbayes._typing import Array
 from tvdbayes.families import AbstractFamily
 from tvdbayes.predictors import dependent_columns
@@ -145,12 +144,11 @@ def warn_of_dependent(rows: Rows) -> None:
     if dependent:
         shown = ", ".join(repr(names[j]) for j in dependent[:_NAMED_COLUMNS])
         more = ", ..." if len(dependent) > _NAMED_COLUMNS else ""
-        warnings.warn(
+        warn(
             f"{len(dependent)} of {len(names)} columns are constant or determined by the others "
             f"({shown}{more}). Their coefficients rest on the ridge alone; predictions for rows "
             "like those of the data do not suffer.",
             TVDBayesWarning,
-            stacklevel=5,
         )
 
 

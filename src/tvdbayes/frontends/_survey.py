@@ -1,12 +1,11 @@
 """Data that a formula has encoded, before anything is fitted to them."""
 
 import re
-import warnings
 from dataclasses import dataclass
 from numbers import Real
 from typing import Literal
 
-from tvdbayes._errors import CollinearWarning, DataError, FormulaError, SettingsError
+from tvdbayes._errors import CollinearWarning, DataError, FormulaError, SettingsError, warn
 from tvdbayes._typing import IntArray
 from tvdbayes.cells import Cells, compress
 from tvdbayes.families import AbstractFamily
@@ -157,10 +156,9 @@ def _read(formula: str, columns: list[str]) -> Reading:
 
 def _say_left_out(names: tuple[str, ...]) -> None:
     if names:
-        warnings.warn(
+        warn(
             f"The other columns already determine {', '.join(map(repr, names))}; left out.",
             CollinearWarning,
-            stacklevel=4,
         )
 
 

@@ -34,7 +34,7 @@ class RobustCountRegressor(AbstractCountRegressor):
     ----------
     family : str or AbstractFamily
         Law of the counts: "poisson", "negativebinomial", "geometric", "discreteweibull", one of
-        these after "zero_inflated_", "hurdle_" or "truncated_", or a family itself.
+        these after ``zero_inflated_``, ``hurdle_`` or ``truncated_``, or a family itself.
     divergence : str or AbstractDivergence
         "tvd", "kld" (ordinary), "hellinger", "power" or "density_power".
     n_draws : int

@@ -113,7 +113,7 @@ def fit(
         A network has no coefficients that these would leave open, so it takes them as they are.
     n_jobs : int, optional
         Blocks of draws to compute at once: 1 is this process, -1 is one for each core. Left out, it
-        is what a joblib context says (all of a cluster that it names), else 1; docs/CLUSTERS.md.
+        is what a joblib context says (all of a cluster that it names), else 1; docs/clusters.md.
     device : str, optional
         "gpu" computes the draws on a graphics card by JAX (``pip install 'tvdbayes[jax]'``), which
         pays from about a hundred thousand rows of different x; "gpu:float32" in single precision.
@@ -129,7 +129,8 @@ def fit(
         Draws of the same fit that exist already: `Interrupted.partial` after Ctrl-C, or a loaded
         file. The result is the same bit for bit.
     progress : bool, optional
-        Whether to show a bar; by default only on a terminal, after a second.
+        Whether to show a bar; by default on a terminal or in a notebook, after a second, unless
+        ``TVDBAYES_PROGRESS=0`` is in the environment.
 
     Returns
     -------
@@ -140,10 +141,22 @@ def fit(
     >>> import numpy as np, tvdbayes as tb
     >>> rng = np.random.default_rng(0)
     >>> visits = rng.poisson(3, 500)
-    >>> visits[:50] += 15                                # a broken counter
-    >>> fit = tb.fit("visits ~ 1", {"visits": visits})
-    >>> bool(abs(np.exp(fit.estimate[0]) - 3) < 0.3)
-    True
+    >>> visits[:50] += 15  # a broken counter
+    >>> fit = tb.fit("visits ~ 1", {"visits": visits}, n_draws=200)
+    >>> np.exp(fit.draws.mean(0)).round(1), np.exp(fit.kld_draws.mean(0)).round(1)
+    (array([3.]), array([4.5]))
+
+    Covariates, years at risk, and rows that stand for several:
+
+    >>> data = {
+    ...     "visits": [0, 1, 2, 3, 1, 4] * 40,
+    ...     "years": [1, 1, 2, 2, 3, 3] * 40,
+    ...     "smokes": ["no", "yes"] * 120,
+    ...     "times": [1, 2, 1, 1, 2, 1] * 40,
+    ... }
+    >>> fit = tb.fit("visits ~ smokes", data, exposure="years", weights="times", n_draws=0)
+    >>> fit.param_names
+    ('Intercept', 'smokes[T.yes]')
     """
     divergence = named(divergence, DIVERGENCES, "divergence", AbstractDivergence)
     groups = named(partition, PARTITIONS, "partition", AbstractPartition)

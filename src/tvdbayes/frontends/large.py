@@ -20,6 +20,7 @@ from tvdbayes._errors import (
     SettingsError,
     SmallGroupsWarning,
     TooFewRowsWarning,
+    warn,
 )
 from tvdbayes._typing import IntArray
 from tvdbayes.bootstrap import AUTO_RIDGE, Solved
@@ -114,6 +115,23 @@ def fit_large(
     Returns
     -------
     LargeFit
+
+    Examples
+    --------
+    Workers are threads here; leave out ``client=`` to get a process for each core:
+
+    >>> import numpy as np, pandas as pd, tvdbayes as tb
+    >>> from dask.dataframe import from_pandas
+    >>> from distributed import Client
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=1000)
+    >>> y = rng.random(1000) < 1 / (1 + np.exp(-x))
+    >>> data = from_pandas(pd.DataFrame({"bought": y, "price": x}), npartitions=2)
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
+    ...     fit = tb.fit_large("bought ~ price", data, client=client, n_draws=2)
+    >>> fit
+    bought ~ price
+    <Bernoulli fit by tvd to 1,000 rows: 2 draws of 2 parameters, 100.0% certified minima>
     """
     law = _law(family, link)
     _check(n_draws, seed, chunk_rows)
@@ -378,9 +396,8 @@ def _warn_of(made: LargeFit) -> None:
     for label, status in (("", made.status), ("ordinary (KLD) ", made.kld_status)):
         unsure = int((status != Status.CONVERGED).sum())
         if unsure > 0.01 * status.size:
-            warnings.warn(
+            warn(
                 f"{unsure} of {status.size} {label}draws ended without a certified minimum, or "
                 "have it at infinity; `status` says which. They are kept.",
                 ConvergenceWarning,
-                stacklevel=3,
             )

@@ -128,7 +128,7 @@ class RobustMLPRegressor(AbstractCountRegressor):
         What a hidden node does.
     family : str or AbstractFamily
         Law of the counts: "poisson", "negativebinomial", "geometric", "discreteweibull", one of
-        these after "zero_inflated_", "hurdle_" or "truncated_", or a family itself.
+        these after ``zero_inflated_``, ``hurdle_`` or ``truncated_``, or a family itself.
     divergence : str or AbstractDivergence
         "tvd", "kld" (ordinary), "hellinger" or "power".
     refine : "reweight" or None

@@ -36,12 +36,57 @@ _FEWEST = 10
 
 
 def shifted_by(amount: float) -> Contaminant:
-    """Wrong rows whose outcome has this added."""
+    """Wrong rows whose outcome has this added.
+
+    Parameters
+    ----------
+    amount : float
+        What is added.
+
+    Returns
+    -------
+    callable
+        (rng, x, y) to (x, y), as `sample_size` and `power` take it.
+
+    Examples
+    --------
+    A counter that skips: 20 too many.
+
+    >>> import numpy as np
+    >>> from tvdbayes import plan
+    >>> wrong = plan.shifted_by(20)
+    >>> x, y = wrong(np.random.default_rng(0), np.ones((3, 1)), np.array([0.0, 1.0, 5.0]))
+    >>> y
+    array([20., 21., 25.])
+    """
     return lambda _, x, y: (x, y + amount)
 
 
 def replaced_by(outcome: float) -> Contaminant:
-    """Wrong rows whose outcome is always this one."""
+    """Wrong rows whose outcome is always this one.
+
+    Parameters
+    ----------
+    outcome : float
+        The outcome.
+
+    Returns
+    -------
+    callable
+        (rng, x, y) to (x, y), as `sample_size` and `power` take it.
+
+    Examples
+    --------
+    A sensor that reports 0 when it is broken; for `power` and `sample_size` it is
+    ``share=0.1, contaminant=plan.replaced_by(0)``.
+
+    >>> import numpy as np
+    >>> from tvdbayes import plan
+    >>> wrong = plan.replaced_by(0)
+    >>> x, y = wrong(np.random.default_rng(0), np.ones((3, 1)), np.array([0.0, 1.0, 5.0]))
+    >>> y
+    array([0., 0., 0.])
+    """
     return lambda _, x, y: (x, np.full(len(y), float(outcome)))
 
 

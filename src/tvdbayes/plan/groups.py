@@ -31,6 +31,15 @@ class GroupPlan:
         By how much slopes are too steep on clean data with groups of that size, as a share.
     comfortable : int
         Rows from which groups begin to grow, so that this bias gets smaller.
+
+    Examples
+    --------
+    >>> from tvdbayes import plan
+    >>> for n_params in (3, 6, 12):
+    ...     print(n_params, plan.groups(n_params).rows)
+    3 144
+    6 288
+    12 576
     """
 
     n_params: int

@@ -49,6 +49,19 @@ class SampleSize:
         Share of data sets whose fit had something to warn of.
     n_sets : int
         Data sets of each size.
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> from tvdbayes import plan
+    >>> found = plan.sample_size(
+    ...     tb.Model(tb.Poisson()), [[1.0]], [np.log(3)], coefficient=0, width=0.15,
+    ...     rows=[200, 800], n_sets=5, n_draws=50,
+    ... )
+    >>> found.width.round(2)
+    array([0.18, 0.1 ])
+    >>> found.vacuous  # 800 rows are enough
+    False
     """
 
     coefficient: str
@@ -131,6 +144,17 @@ class Power:
         Monte-Carlo standard error of the first.
     n_sets : int
         Data sets of each size.
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> from tvdbayes import plan
+    >>> found = plan.power(
+    ...     tb.Model(tb.Poisson()), [[1, 0], [1, 1]], [1.0, 0.8], coefficient="x1", rows=200,
+    ...     n_sets=2, n_draws=20,
+    ... )
+    >>> print(found.statement)
+    Probability that the 90% interval of x1 excludes 0: 200 rows: 100% (+- 53%).
     """
 
     coefficient: str

@@ -2,6 +2,19 @@
 
 They take records and arrays, draw on the axes `ax` if these are given, and return the axes;
 without, on a new figure, ``ax.figure``, of which no window opens: ``ax.figure.savefig("it.pdf")``.
+A notebook shows it below the cell. A fit has the same pictures as methods, `tvdbayes.Fit.plot`,
+with axes named in the words of its data.
+
+Examples
+--------
+>>> import tempfile, numpy as np
+>>> from tvdbayes import plots
+>>> rng = np.random.default_rng(0)
+>>> robust = rng.normal(0.3, 0.1, (100, 1))
+>>> ordinary = rng.normal(0.8, 0.1, (100, 1))
+>>> ax = plots.plot_coefficients(["age"], robust, ordinary)
+>>> with tempfile.TemporaryDirectory() as folder:
+...     ax.figure.savefig(f"{folder}/age.pdf")
 """
 
 from tvdbayes.plots.bands import plot_bands

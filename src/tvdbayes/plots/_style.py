@@ -4,6 +4,7 @@ Robust and ordinary differ in colour (the palette of Okabe and Ito, safe for col
 in marker and in line, so that a black-and-white print still tells them apart.
 """
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import wrap
@@ -92,7 +93,14 @@ ORDINARY = Look("ordinary (likelihood)", "#D55E00", "s", "white", "--")
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """A figure of this size in inches that no window and no global list knows of."""
+    """A figure of this size in inches that no window and no global list knows of.
+
+    In a notebook it is one of pyplot's, which shows it below the cell.
+    """
+    if "ipykernel" in sys.modules:
+        from matplotlib import pyplot
+
+        return pyplot.figure(figsize=(width, height), layout="constrained")
     return Figure(figsize=(width, height), layout="constrained")
 
 

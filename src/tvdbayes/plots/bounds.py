@@ -108,6 +108,16 @@ def plot_parameter_set(found: ParameterSet, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> from tvdbayes.plots import plot_parameter_set
+    >>> cells = tb.Cells.from_rows(np.ones((200, 1)), np.random.default_rng(0).poisson(3, 200))
+    >>> rates = np.log(np.linspace(2, 4, 11))[:, None]
+    >>> found = tb.bounds.parameter_set(tb.Model(tb.Poisson()), cells, 0.1, theta=rates)
+    >>> plot_parameter_set(found).get_title(loc="right")
+    'If at most 10% of the rows are wrong.'
     """
     d = len(found.names)
     if d > 2:
@@ -147,6 +157,17 @@ def plot_sample_size(found: SampleSize, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> from tvdbayes.plots import plot_sample_size
+    >>> found = tb.plan.sample_size(
+    ...     tb.Model(tb.Poisson()), [[1.0]], [np.log(3)], coefficient=0, width=0.15,
+    ...     rows=[200, 800], n_sets=2, n_draws=10,
+    ... )
+    >>> plot_sample_size(found).get_ylabel()
+    'width of the 90% interval of x0'
     """
     ax = axes_for(ax)
     _both(ax, found.rows, found.width, found.error, found.ordinary_width)
@@ -176,6 +197,18 @@ def plot_power(found: Power, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import tvdbayes as tb
+    >>> from tvdbayes.plots import plot_power
+    >>> found = tb.plan.power(
+    ...     tb.Model(tb.Poisson()), [[1, 0], [1, 1]], [1.0, 0.5], coefficient="x1",
+    ...     rows=[50, 200], n_sets=2, n_draws=10,
+    ... )
+    >>> ax = plot_power(found)
+    >>> [label.get_text() for label in ax.get_xticklabels()], ax.get_xlabel()
+    (['50', '200'], 'rows')
     """
     ax = axes_for(ax)
     _both(ax, found.rows, found.power, found.error, found.ordinary_power)

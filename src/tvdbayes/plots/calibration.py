@@ -94,6 +94,7 @@ def plot_groups(groups: ByGroup, *, outcome: str = "outcome", ax: Axes | None = 
     Parameters
     ----------
     groups : ByGroup
+        What `tvdbayes.Fit.observed` gives.
     outcome : str
         What the outcome is called.
     ax : matplotlib.axes.Axes, optional
@@ -101,6 +102,18 @@ def plot_groups(groups: ByGroup, *, outcome: str = "outcome", ax: Axes | None = 
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> from tvdbayes.plots import plot_groups
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.integers(2, 6, 200)
+    >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
+    >>> fit = tb.fit("visits ~ age", data, n_draws=20)
+    >>> ax = plot_groups(fit.observed("age"), outcome="visits")
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['2', '3', '4', '5']
     """
     ax = axes_for(ax, height=1.3 + 0.32 * len(groups.labels))
     at = np.arange(len(groups.labels), dtype=float)

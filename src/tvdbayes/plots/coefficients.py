@@ -40,7 +40,8 @@ def plot_coefficients(
     ----------
     names : sequence of str, length d
     draws, kld_draws : (B, d)
-        Posterior draws and their ordinary twins; those of a `Posterior`, a `Fit` or an `Effect`.
+        Posterior draws and their ordinary twins; those of a `tvdbayes.Posterior`, a `tvdbayes.Fit`
+        or a `tvdbayes.Effect`.
     interval : float
         Probability of the equal-tailed intervals.
     skip_intercepts : bool

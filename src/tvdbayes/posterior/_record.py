@@ -26,15 +26,36 @@ class Posterior:
 
     Parameters
     ----------
+    model : Model
+        Family and predictor.
+    cells : Cells
+        The data.
+    divergence : AbstractDivergence
+        What "closest" means.
+    partition : AbstractPartition
+        The rule by which rows are compared together, as learned on the data.
+    param_names : tuple of str
+        Names of the d parameters.
     draws, kld_draws : (B, d)
         Draws under the divergence asked for, and weighted maximum likelihood on the same weights:
         their differences are paired.
     minimiser, kld_minimiser : (d,)
         The same for the unweighted data.
+    minimiser_distance : float
+        Divergence between the unweighted data and the model at `minimiser`.
     distance, kld_distance : (B,)
         Divergence reached by each draw, penalties excluded.
     status, kld_status : (B,)
         Codes of `Status`, one for each draw.
+    n_iter : (B,)
+        Evaluations that the search of each draw took.
+    decrement, residual : (B,)
+        How near to a minimum it ended: the decrease that its last step still promised, twice, and
+        the largest entry of the gradient.
+    ridge : float
+        Penalty on squared standardised slopes.
+    seed : int
+        The seed that gives these draws again.
     shift : (d,)
         What was added to every draw. Not 0 where rows are compared in small groups: random weights
         push the draws outwards there, and the shift brings their centre back to the minimiser. The
@@ -48,6 +69,16 @@ class Posterior:
     refine : str or None
         "reweight" where draws end with one-step reweighting; `distance` and `status` are those of
         the closest model before that.
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> cells = tb.Cells.from_counts(np.ones((5, 1)), [0, 1, 2, 3, 40], [30, 40, 20, 5, 5])
+    >>> posterior = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=50)
+    >>> posterior
+    <Poisson fit by tvd: 50 draws of 1 parameters, 100 rows in 5 cells, 100.0% certified minima>
+    >>> np.exp(posterior.estimate).round(1), np.exp(posterior.kld_minimiser).round(1)
+    (array([1.1]), array([2.9]))
     """
 
     model: Model
@@ -77,12 +108,12 @@ class Posterior:
 
     @property
     def n_draws(self) -> int:
-        """B."""
+        """Number of draws, B."""
         return len(self.draws)
 
     @property
     def estimate(self) -> Array:
-        """Point estimate (d,): the posterior mean where x repeats, else the minimiser.
+        """Point estimate (d,), the posterior mean where x repeats, else the minimiser.
 
         The mean of the weights of networks is no network of any use: theirs is the minimiser.
         """
@@ -94,7 +125,16 @@ class Posterior:
 
     @property
     def twin(self) -> "Posterior":
-        """The ordinary analysis on the same random weights, as a record of its own."""
+        """The ordinary analysis on the same random weights, as a record of its own.
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> cells = tb.Cells.from_counts(np.ones((5, 1)), [0, 1, 2, 3, 40], [30, 40, 20, 5, 5])
+        >>> posterior = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=50)
+        >>> posterior.divergence, posterior.twin.divergence
+        (TVD(), KLD())
+        """
         return replace(
             self,
             divergence=KLD(),
@@ -127,6 +167,19 @@ class Posterior:
             Equal tails, or the shortest interval.
         rope : (float, float), optional
             Region of practical equivalence; the share of draws in it becomes a column.
+
+        Returns
+        -------
+        Summary
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> cells = tb.Cells.from_counts(np.ones((5, 1)), [0, 1, 2, 3, 40], [30, 40, 20, 5, 5])
+        >>> posterior = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=50)
+        >>> table = posterior.summary(0.95, kind="hdi", rope=(-0.1, 0.1))
+        >>> list(table.columns)[:6]
+        ['mean', 'sd', 'low', 'high', 'direction', 'rope']
         """
         self.require_coefficients("to summarise", "predictions and effects")
         return summarise(
@@ -137,6 +190,15 @@ class Posterior:
         """Raise where parameters mean nothing one by one: what is wanted of them, what else to ask.
 
         The words complete "A network has no coefficients ...; ask for ... instead."
+
+        Examples
+        --------
+        A linear predictor has coefficients, so nothing is raised:
+
+        >>> import numpy as np, tvdbayes as tb
+        >>> cells = tb.Cells.from_counts(np.ones((3, 1)), [0, 1, 2], [30, 40, 20])
+        >>> posterior = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=0)
+        >>> posterior.require_coefficients("to print", "predictions")
         """
         if not self.model.predictor.averages:
             raise SettingsError(

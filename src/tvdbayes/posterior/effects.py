@@ -39,6 +39,20 @@ class Effect:
         The same at the minimisers for the unweighted data; the second is maximum likelihood.
     what : str
         What was computed, in a sentence.
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.integers(2, 6, 400)
+    >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
+    >>> effect = tb.fit("visits ~ age", data, n_draws=50).effects("age")
+    >>> effect.what
+    'Average slope in age of expected visits, over 400 rows.'
+    >>> effect.estimate.round(1)  # a year more, so many visits more
+    array([0.8])
+    >>> bool((effect.draws > 0).all())
+    True
     """
 
     names: tuple[str, ...]
@@ -55,7 +69,18 @@ class Effect:
         return mean
 
     def summary(self, interval: float = 0.9) -> Summary:
-        """Effects with intervals, robust beside ordinary, and their paired difference."""
+        """Effects with intervals, robust beside ordinary, and their paired difference.
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> rng = np.random.default_rng(0)
+        >>> age = rng.integers(2, 6, 400)
+        >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
+        >>> found = tb.fit("visits ~ age", data, n_draws=50).effects("age").summary()
+        >>> found["low"].round(1), found["high"].round(1)
+        (array([0.7]), array([0.9]))
+        """
         return summarise(self.names, self.draws, self.kld_draws, interval)
 
     def __str__(self) -> str:

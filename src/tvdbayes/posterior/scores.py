@@ -45,6 +45,22 @@ class Scores:
     by_cell : dict
         "log", "brier" and "rps" of each cell, (m,): scores of two fits on the same table may be
         compared in pairs.
+
+    Examples
+    --------
+    One wild row decides the log score, which is therefore best for the fit that follows such rows;
+    the ranked probability score counts how far off a prediction is:
+
+    >>> import numpy as np, tvdbayes as tb
+    >>> y = np.random.default_rng(0).poisson(3, 2000)
+    >>> y[:200] += 20
+    >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=20)
+    >>> robust, ordinary = fit.score(), fit.score(ordinary=True)
+    >>> robust.log > ordinary.log
+    True
+    >>> clean = {"y": y[200:]}
+    >>> fit.score(clean).log < fit.score(clean, ordinary=True).log
+    True
     """
 
     log: float

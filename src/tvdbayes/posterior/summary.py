@@ -15,15 +15,44 @@ IntervalKind = Literal["equal", "hdi"]
 """Equal tails, or the shortest interval (highest density)."""
 
 
+_UNPRINTED = ("sd", "direction", "mc_error")
+"""Columns for those who ask: with them a line is too long for most screens."""
+
+
 @dataclass(frozen=True, eq=False)
 class Summary:
     """A table with one line for each parameter; prints itself, and `to_dict` gives the columns.
+
+    Printed are means and intervals; ``sd``, ``direction`` and ``mc_error`` are by name only, as in
+    ``summary["sd"]``.
 
     ``mean``, ``sd``, ``low`` and ``high`` are those of the robust draws; ``direction`` is the share
     of draws on the commoner side of 0, ``rope`` that inside a region of practical equivalence,
     where one was given, and ``mc_error`` the Monte-Carlo error of the mean. ``kld_...`` is the
     ordinary fit on the same random weights, ``diff...`` robust minus ordinary in pairs: an interval
     without 0 says that the model does not fit, or that some rows drive the ordinary answer.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The parameters.
+    columns : dict of (d,)
+        The columns by name, in order.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, tvdbayes as tb
+    >>> y = np.random.default_rng(0).poisson(3, 2000)
+    >>> y[:200] += 20  # a tenth of the rows is wrong
+    >>> table = tb.fit("y ~ 1", {"y": y}, n_draws=200).summary()
+    >>> print(table)
+    parameter   mean    low   high  kld_mean  kld_low  kld_high     diff  diff_low  diff_high
+    Intercept  1.106  1.056  1.153     1.612     1.57     1.653  -0.5054   -0.5684    -0.4574
+    >>> pd.DataFrame(table.to_dict())[["parameter", "mean", "sd"]].round(2)
+       parameter  mean    sd
+    0  Intercept  1.11  0.03
+    >>> table["diff_high"].round(1)  # well below 0: wrong rows drive the ordinary answer
+    array([-0.5])
     """
 
     names: tuple[str, ...]
@@ -36,22 +65,30 @@ class Summary:
     def __getitem__(self, column: str) -> Array:
         return self.columns[column]
 
+    def _lines(self) -> list[list[str]]:
+        """What is printed: a header, and a line for each parameter."""
+        shown = {name: column for name, column in self.columns.items() if name not in _UNPRINTED}
+        return [["parameter", *shown]] + [
+            [name, *(f"{column[i]:.4g}" for column in shown.values())]
+            for i, name in enumerate(self.names)
+        ]
+
     def __str__(self) -> str:
-        width = max(len("parameter"), *(len(n) for n in self.names))
-        lines = [" ".join([f"{'parameter':<{width}}", *(f"{c:>10}" for c in self.columns)])]
-        for i, name in enumerate(self.names):
-            cells = (f"{column[i]:>10.4g}" for column in self.columns.values())
-            lines.append(" ".join([f"{name:<{width}}", *cells]))
-        return "\n".join(lines)
+        lines = self._lines()
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(
+            "  ".join(
+                [first.ljust(widths[0])]
+                + [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
+            )
+            for first, *rest in lines
+        )
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        lines = (
-            [name, *(f"{column[i]:.4g}" for column in self.columns.values())]
-            for i, name in enumerate(self.names)
-        )
-        return html_table("Coefficients", ["parameter", *self.columns], lines)
+        head, *lines = self._lines()
+        return html_table("Coefficients", head, lines)
 
 
 def summarise(

@@ -37,6 +37,18 @@ class Linear(AbstractPredictor):
         The columns of x that each predictor uses; -1 is an intercept that need not be a column.
         None gives every column to the main predictors (for categories, one for each level but the
         first) and an intercept to the others. The offset belongs to the first predictor.
+
+    Examples
+    --------
+    `fit` makes it from formulas. By hand: a zero-inflated model whose rate depends on the first
+    two columns, and its inflation on the third, with an intercept:
+
+    >>> import numpy as np, tvdbayes as tb
+    >>> law = tb.ZeroInflated(tb.Poisson())
+    >>> model = tb.Model(law, tb.Linear(((0, 1), (-1, 2))))
+    >>> cells = tb.Cells.from_rows(np.ones((5, 3)), np.arange(5), names=("one", "age", "child"))
+    >>> model.param_names(cells)
+    ('one', 'age', 'inflation:Intercept', 'inflation:child')
     """
 
     columns: tuple[tuple[int, ...], ...] | None = None

@@ -102,9 +102,14 @@ class MLP(AbstractPredictor):
 
     Examples
     --------
-    >>> import tvdbayes as tb
-    >>> tb.Model(tb.Bernoulli(), tb.MLP(hidden=(50,))).predictor.hidden
-    (50,)
+    Through the main door it is ``tb.fit(..., network=tb.MLP((20, 20), epochs=50))``, or
+    ``network=(20, 20)`` for the settings that are the default. How large such a network is:
+
+    >>> import numpy as np, tvdbayes as tb
+    >>> model = tb.Model(tb.Bernoulli(), tb.MLP(hidden=(20, 20)))
+    >>> cells = tb.Cells.from_rows(np.ones((2, 3)), [0, 1])
+    >>> len(model.param_names(cells))
+    524
     """
 
     hidden: tuple[int, ...] = (50,)
@@ -118,7 +123,7 @@ class MLP(AbstractPredictor):
     hold_out: float = 0.1
 
     averages: ClassVar[bool] = False
-    # Without it networks lost 3 to 15 % of their log score on clean data (docs/NETWORKS.md).
+    # Without it networks lost 3 to 15 % of their log score on clean data (docs/networks.md).
     reweighted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -41,7 +41,8 @@ class Replicates:
     by_level : (L, R)
         The first within levels of a factor.
     surprise : (R,)
-        The largest surprise of any cell of each data set (see `CellScores`).
+        The largest surprise of any cell of each data set, minus log10 of the probability of so many
+        rows in it.
     """
 
     distance: Array

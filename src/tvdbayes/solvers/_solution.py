@@ -11,7 +11,24 @@ __all__ = ["Solution", "Status"]
 
 
 class Status(IntEnum):
-    """How the search of one draw ended; the sentence is what a user reads."""
+    """How the search of one draw ended; the sentence is what a user reads.
+
+    No draw is ever dropped: `Fit.status` has a code for each of them.
+
+    Examples
+    --------
+    >>> import tvdbayes as tb
+    >>> fit = tb.fit("y ~ 1", {"y": [0, 1, 1, 2, 2, 3] * 10}, n_draws=20)
+    >>> {tb.Status(code).name for code in fit.status}
+    {'CONVERGED'}
+    >>> for status in tb.Status:
+    ...     print(int(status), status.sentence)
+    0 A minimum was found to the requested accuracy.
+    1 No step lowered the objective further, though the accuracy was not certified.
+    2 The limit on steps was reached before the requested accuracy.
+    3 The minimum lies at infinity; the coefficients are where the search ended.
+    4 The network was trained to the end of its schedule; no minimum is certified.
+    """
 
     sentence: str
 

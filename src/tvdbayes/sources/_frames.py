@@ -3,7 +3,6 @@
 Data frames of every library come in through narwhals; only the columns that are used are read.
 """
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -13,7 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 
-from tvdbayes._errors import DataError, MissingRowsWarning, listing
+from tvdbayes._errors import DataError, MissingRowsWarning, listing, warn
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.cells import distinct_rows, totals
 from tvdbayes.sources._table import AbstractSource, Missing, Table, require_unique, wanted
@@ -202,8 +201,7 @@ def _weights(column: pd.Series, name: str, kept: BoolArray) -> Array:
 
 def _say_dropped(n_dropped: int, n: int) -> None:
     if n_dropped:
-        warnings.warn(
+        warn(
             f"{n_dropped} of {n} rows have a gap in a column that is used and were left out.",
             MissingRowsWarning,
-            stacklevel=5,
         )

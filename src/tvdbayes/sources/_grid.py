@@ -39,9 +39,20 @@ class Grid:
 
     Examples
     --------
-    >>> import tvdbayes as tb
-    >>> tb.Grid(50, method="quantile").n_bins
-    50
+    A thousand different values of x become 20, and the fit says what that costs:
+
+    >>> import numpy as np, tvdbayes as tb
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=1000)
+    >>> data = {"y": rng.random(1000) < 1 / (1 + np.exp(-x)), "x": x}
+    >>> fit = tb.fit(
+    ...     "y ~ x", data, family="bernoulli", engine="duckdb", grid=tb.Grid(20), n_draws=20
+    ... )
+    >>> fit.posterior.cells.n_x
+    20
+    >>> print(fit.rounded)
+    Rounded to means in 20 bins (kmeans); variance lost: x 0.90%. Coefficients move by at most 0.028
+    posterior deviations (x), expected from 1,000 unrounded rows.
     """
 
     n_bins: int = 20

@@ -6,7 +6,6 @@ no formula ever becomes SQL. Names of tables and columns reach the engine throug
 quotes them.
 """
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,14 @@ from typing import Any
 
 import pandas as pd
 
-from tvdbayes._errors import DataError, MissingRowsWarning, SettingsError, TVDBayesError, first_line
+from tvdbayes._errors import (
+    DataError,
+    MissingRowsWarning,
+    SettingsError,
+    TVDBayesError,
+    first_line,
+    warn,
+)
 from tvdbayes.sources._csv import typed_text
 from tvdbayes.sources._frames import open_frame
 from tvdbayes.sources._grid import Coarsening, Grid
@@ -271,11 +277,10 @@ def _without_gaps(rows: Any, seen: _Look, missing: Missing) -> Any:
         )
     if missing == "error" or not seen.n_gaps:
         return rows
-    warnings.warn(
+    warn(
         f"{seen.n_gaps} of {seen.n_rows} rows have a gap in a column that is used and were left "
         "out.",
         MissingRowsWarning,
-        stacklevel=6,
     )
     return rows.filter(~_gaps(rows, list(seen.gaps)))
 

@@ -1,0 +1,29 @@
+"""What the documents say is what the code does."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+import tvdbayes
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+
+
+def test_the_readme_prints_what_its_example_prints_and_quotes_what_was_measured():
+    readme = (ROOT / "README.md").read_text()
+    written = runpy.run_path(str(ROOT / "docs" / "readme.py"))["written"]
+    assert written(readme) == readme, "Run python docs/readme.py."
+
+
+def test_the_citation_has_the_version():
+    assert f"version: {tvdbayes.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"tvdbayes {tvdbayes.__version__}" in (ROOT / "docs" / "cite.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"])
+def test_links_of_the_repository_lead_somewhere(name):
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", (ROOT / name).read_text())
+    assert [link for link in links if not (ROOT / link).exists()] == []
