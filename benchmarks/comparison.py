@@ -304,6 +304,8 @@ def by_glmrob(problem):
             check=True,
             capture_output=True,
             env={**os.environ, **one},
+            # The method MT leaves a file where it runs.
+            cwd=folder,
         )
         table = pd.read_csv(f"{folder}/found.csv")
     results, notes = {}, []

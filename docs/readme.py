@@ -42,7 +42,7 @@ def figures() -> str:
     table = [
         ("", "TVD", "reweighted", "ordinary"),
         ("---",) * 4,
-        ("error of a rate: 15 % of 2,000 counts 10 too high", *rate("15 % +10")),
+        ("error of a log rate: 15 % of 2,000 counts 10 too high", *rate("15 % +10")),
         ("the same, 15 % zeros", *rate("15 % zeros")),
         ("the same, 3 too high: overlaps the model", *rate("15 % +3")),
         ("the same, clean data", *rate("clean")),

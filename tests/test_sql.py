@@ -13,6 +13,7 @@ import pytest
 
 import tvdbayes as tb
 from tables import FORMULA, HOSTILE, make_rows, same_fit
+from tvdbayes import sources
 from tvdbayes.sources import open_source
 from tvdbayes.sources._duckdb import files_of
 from tvdbayes.sources._grid import learn_cuts
@@ -63,6 +64,17 @@ def test_a_frame_and_a_file_by_request(rows, in_memory, tmp_path):
     whole = tb.fit(FORMULA, tmp_path / "rows.parquet", n_draws=20)
     assert whole.data.n_grouped is None
     assert len(whole.cell_of_row) == len(rows)
+
+
+def test_many_rows_in_a_small_file_are_grouped(rows, in_memory, tmp_path, monkeypatch):
+    rows.to_parquet(tmp_path / "rows.parquet")
+    (tmp_path / "broken.parquet").write_text("no rows at all")
+    monkeypatch.setattr(sources, "_MANY", len(rows))
+    found = tb.fit(FORMULA, tmp_path / "rows.parquet", n_draws=20)
+    same_fit(found, in_memory)
+    assert found.data.n_grouped == len(rows)
+    with pytest.raises(tb.DataError, match="cannot be read"):
+        tb.fit(FORMULA, tmp_path / "broken.parquet")
 
 
 def test_a_table_by_its_name(rows, in_memory):

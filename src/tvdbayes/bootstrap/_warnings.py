@@ -48,9 +48,17 @@ def warn_of(posterior: Posterior, rescued: bool, alone: int) -> None:
     for label, status in (("", posterior.status), ("ordinary (KLD) ", posterior.kld_status)):
         gone = int((status == Status.SEPARATED).sum())
         if gone:
+            held = posterior.ridge > 0 and not label
             warn(
-                f"{gone} of {n} {label}draws have their optimum at infinity: "
-                f"{Status.SEPARATED.sentence} Look for a level or a rate with a single outcome.",
+                f"{gone} of {n} {label}draws "
+                + (
+                    f"are kept finite by the ridge of {posterior.ridge:g} alone: without it their "
+                    "minimum would lie far out or at infinity, so their slopes depend on it. "
+                    if held
+                    else f"have their optimum at infinity: {Status.SEPARATED.sentence} "
+                )
+                + "Look for a level or a rate with a single outcome, or covariates that separate "
+                "the outcomes.",
                 SeparationWarning,
             )
         unsure = int(np.isin(status, [Status.STALLED, Status.OUT_OF_STEPS]).sum())

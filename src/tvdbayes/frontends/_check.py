@@ -89,8 +89,9 @@ def _search(fit: Fit) -> Iterator[Finding]:
             yield Finding(
                 "problem",
                 about,
-                f"{gone} of {n} draws have their optimum at infinity: some covariate separates the "
-                "outcomes. Look for a level with a single outcome, merge it, or pass ridge=.",
+                f"{gone} of {n} draws have their optimum at infinity, or far out: some covariate "
+                "separates the outcomes. Look for a level with a single outcome, merge it, or pass "
+                "a larger ridge=.",
             )
         if unsure:
             level: Level = "problem" if unsure > 0.01 * n else "note"

@@ -243,7 +243,7 @@ def outcome_numbers(family: AbstractFamily, names: Sequence[Any]) -> Array:
     if np.ndim(names) != 1 or not len(names):
         raise SettingsError(f"outcomes= takes a list of outcomes; got {names!r}.")
     for name in names:
-        if family.levels and name not in family.levels:
+        if family.levels and str(name) not in family.levels:
             raise SettingsError(
                 f"There is no outcome {name!r}. The levels are {', '.join(family.levels)}."
             )

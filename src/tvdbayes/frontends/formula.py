@@ -66,8 +66,9 @@ def fit(
         outcomes may be written ``"successes / total ~ terms"``.
     data : data frame, dict of columns, path, or Ibis table
         pandas, polars, pyarrow, ...; a path to a CSV or Parquet file. Several files (a folder, or
-        a pattern such as ``"parts/*.parquet"``), files over 256 MiB and Ibis tables are grouped by
-        an engine, which gives back distinct rows with counts (``pip install 'tvdbayes[sql]'``).
+        a pattern such as ``"parts/*.parquet"``), files over 256 MiB or five million rows, and
+        Ibis tables are grouped by an engine, which gives back distinct rows with counts
+        (``pip install 'tvdbayes[sql]'``).
     family : str or AbstractFamily
         "poisson", "negativebinomial", "geometric", "discreteweibull", "bernoulli", "binomial",
         "betabinomial", "categorical", "ordinal"; "zero_inflated_X", "hurdle_X" or "truncated_X"

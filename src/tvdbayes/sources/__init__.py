@@ -2,6 +2,7 @@
 
 import os
 import sys
+from importlib.util import find_spec
 from typing import Any
 
 from tvdbayes._errors import DataError, SettingsError, first_line
@@ -14,7 +15,7 @@ from tvdbayes.sources._duckdb import (
     open_files,
     require_ibis,
 )
-from tvdbayes.sources._files import read_file
+from tvdbayes.sources._files import n_rows_of, read_file
 from tvdbayes.sources._frames import FrameSource, open_frame
 from tvdbayes.sources._grid import Coarsening, Grid
 from tvdbayes.sources._registered import RegisteredFrame
@@ -43,6 +44,9 @@ Data = Any
 
 _LARGE = 256 << 20
 """Bytes of a file from which on it is grouped rather than read."""
+
+_MANY = 5_000_000
+"""Rows from which on a Parquet file is grouped, however small: few distinct values pack well."""
 
 
 def open_data(data: Data) -> FrameSource:
@@ -105,8 +109,10 @@ def _is_large(path: str | os.PathLike[str]) -> bool:
     """Whether files are many or large enough to be grouped by an engine."""
     if is_pattern(path):
         return True
-    if not (os.path.isfile(path) and os.path.getsize(path) >= _LARGE):
+    if not os.path.isfile(path):
         return False
+    if os.path.getsize(path) < _LARGE:
+        return n_rows_of(path) >= _MANY and find_spec("ibis") is not None
     try:
         require_ibis()
     except SettingsError as error:

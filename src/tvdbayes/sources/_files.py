@@ -10,7 +10,7 @@ import pandas as pd
 from tvdbayes._errors import DataError, first_line
 from tvdbayes.sources._csv import csv_names
 
-__all__ = ["read_file"]
+__all__ = ["n_rows_of", "read_file"]
 
 
 def read_file(path: str | os.PathLike[str], sep: str = ",") -> pd.DataFrame:
@@ -49,6 +49,19 @@ def read_file(path: str | os.PathLike[str], sep: str = ",") -> pd.DataFrame:
     if not len(frame):
         raise DataError(f"{str(path)!r} has {len(frame.columns)} columns but no rows.")
     return frame
+
+
+def n_rows_of(path: str | os.PathLike[str]) -> int:
+    """Rows of a Parquet file, which it says at its end; 0 if it does not say."""
+    if Path(path).suffix.lower() not in (".parquet", ".pq"):
+        return 0
+    try:
+        from pyarrow import parquet
+
+        return int(parquet.read_metadata(os.fspath(path)).num_rows)
+    except (ImportError, ValueError, OSError):
+        # Whoever reads the file says what is wrong with it.
+        return 0
 
 
 def _read_csv(path: Path, sep: str) -> pd.DataFrame:
