@@ -33,10 +33,10 @@ def test_same_seed_same_bits_and_first_draws_are_prefixes(count_cells):
 
 def test_workers_and_memory_do_not_change_a_bit(rng):
     cells, model = many_cells(rng), Model(Poisson())
-    assert block_size(cells.n_cells) < 200
-    alone = tb.posterior_bootstrap(model, cells, n_draws=200)
-    spread = tb.posterior_bootstrap(model, cells, n_draws=200, n_jobs=2)
-    tight = tb.posterior_bootstrap(model, cells, n_draws=200, n_jobs=2, memory_budget=1 << 28)
+    assert block_size(cells.n_cells) < 136
+    alone = tb.posterior_bootstrap(model, cells, n_draws=136)
+    spread = tb.posterior_bootstrap(model, cells, n_draws=136, n_jobs=2)
+    tight = tb.posterior_bootstrap(model, cells, n_draws=136, n_jobs=2, memory_budget=1 << 28)
     assert bits(alone) == bits(spread) == bits(tight)
 
 

@@ -65,7 +65,7 @@ def test_a_weibull_in_ten_lines_is_the_built_in_one(continuous):
     y[:40] = 60
     frame = {"y": y, "x": x}
     own, built_in = (
-        tb.fit("y ~ x", frame, family=f, n_draws=20) for f in (family, DiscreteWeibull())
+        tb.fit("y ~ x", frame, family=f, n_draws=8) for f in (family, DiscreteWeibull())
     )
     assert own.param_names == built_in.param_names == ("Intercept", "x", "shape:Intercept")
     if continuous:

@@ -5,6 +5,7 @@ import os
 import sys
 from functools import partial as with_
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -93,7 +94,7 @@ def test_a_notebook_shows_progress_of_what_is_slow_and_cleans_up(
 ):
     clock = iter([0, seconds])
     monkeypatch.setitem(sys.modules, "ipykernel", object())
-    monkeypatch.setattr(_progress.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(_progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     with _progress.progress_bar(None, "7 draws") as report:
         report(1, 2)
     assert capsys.readouterr().err == text
