@@ -11,11 +11,10 @@ import tvdbayes as tb
 from benchmarks._designs import logit, poisson
 from benchmarks._report import Table
 from tvdbayes import TVD, Bernoulli, Cells, Model, Poisson
-from tvdbayes.bootstrap import _outcome_bins
 from tvdbayes.bootstrap._plan import prepare
 from tvdbayes.execution import single_threaded
 from tvdbayes.objective import Layout
-from tvdbayes.partitions import Auto, report_groups
+from tvdbayes.partitions import Auto
 from tvdbayes.solvers import solve_from_pool
 from tvdbayes.weights import Stream, block_size, reweight
 
@@ -24,7 +23,7 @@ def by_bfgs(problem, draw, start):
     """One draw by BFGS with analytic gradients, smoothing .1, .01, .001, .0001 in turn."""
     units, bound = problem.layout.units, problem.layout.bound
     pairs, z = units.pairs, bound.designs[0]
-    gather, spread, slots = units.to_units, units.to_units.T.tocsr(), units.slot_of_pair
+    gather, spread, slots = units.to_units, units.to_units.T, units.slot_of_pair
     mass = problem.atom_mass[:, draw]
     data = problem.data_mass[:, draw]
     whole = data if problem.whole is None else problem.whole[:, draw]
@@ -63,9 +62,9 @@ def compare(name, x, y, family, n_bfgs=6, n_blocks=4):
     with single_threaded():
         groups = Auto().learn(cells, d, 0)
         layout = Layout(Model(family), cells, groups, cells, family.binary)
-        report = report_groups(cells, groups.name, layout.grouping)
         if family.counts:
-            layout = replace(layout, bins=_outcome_bins("auto", layout, TVD(), report))
+            bins = tb.posterior_bootstrap(Model(family), cells, n_draws=0).bins
+            layout = replace(layout, bins=bins)
         size = block_size(layout.units.n_elements + d * d)
         plan, _ = prepare(layout, TVD(), ridge="auto", cells=cells, prior=None, seed=0, size=size)
         problem = plan.robust.on(reweight(cells, Stream.draws(0), size).p)
