@@ -306,8 +306,8 @@ class SmallGroupsWarning(TVDBayesWarning):
     ...     )
     >>> print(heard[0].message)
     Half of the rows are compared in groups of fewer than 12 rows (median group: 5). With so few,
-    slopes are too steep and rates too low even on clean data, here by about 12.0%. Use the partition
-    "auto", or fewer or coarser covariates.
+    slopes are too steep and rates too low even on clean data, here by about 12.0%. Use the
+    partition "auto", or fewer or coarser covariates.
     """
 
 
