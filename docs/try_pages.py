@@ -21,6 +21,8 @@ BUILT = DOCS / "_build" / "jupyter_execute"
 # What a notebook does: run the cell, show the value of its last expression.
 RUNNER = """
 import ast, json, sys
+import pandas
+pandas.set_option("display.max_columns", 20)  # as in a notebook
 names = {"__name__": "__main__"}
 for cell in json.load(open(sys.argv[1])):
     body = ast.parse(cell).body
@@ -49,7 +51,8 @@ def _joined(text: str | list[str]) -> str:
 def _shown(outputs: list[dict]) -> str:
     streams = [_joined(o["text"]) for o in outputs if o.get("name") == "stdout"]
     values = [o["data"] for o in outputs if o["output_type"] == "execute_result"]
-    return "".join(streams) + "".join(_joined(v["text/plain"]) + "\n" for v in values)
+    # Streams that were merged for the page are in the first, and still there by themselves.
+    return "".join(streams[:1]) + "".join(_joined(v["text/plain"]) + "\n" for v in values)
 
 
 def try_page(page: Path) -> list[str]:
@@ -85,9 +88,13 @@ def try_page(page: Path) -> list[str]:
 
 
 def _plain(text: str) -> list[str]:
-    """Lines without what differs from run to run: where an object lies, where a file was put."""
-    text = re.sub(r"0x[0-9a-f]+|/tmp/\S+", "...", text)
-    return [line.rstrip() for line in text.splitlines()]
+    """Lines without what differs from run to run: addresses, folders, seconds, bars."""
+    text = re.sub(r"0x[0-9a-f]+|/tmp/\S+|\b[\d.]+ s(econds)?\b", "...", text)
+    return [
+        line.rstrip()
+        for line in text.strip().splitlines()
+        if "\N{RIGHT ONE EIGHTH BLOCK}" not in line
+    ]
 
 
 if __name__ == "__main__":

@@ -93,6 +93,7 @@ def test_a_notebook_shows_progress_of_what_is_slow_and_cleans_up(
     seconds, text, monkeypatch, capsys
 ):
     clock = iter([0, seconds])
+    monkeypatch.delenv("TVDBAYES_PROGRESS", raising=False)
     monkeypatch.setitem(sys.modules, "ipykernel", object())
     monkeypatch.setattr(_progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     with _progress.progress_bar(None, "7 draws") as report:
