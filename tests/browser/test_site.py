@@ -12,6 +12,23 @@ from conftest import missing
 SITE = Path(__file__).parents[2] / "docs" / "_build" / "html"
 PHONE, DESKTOP = 360, 1280
 
+LOOK = """
+const broken = [...document.images].filter((one) => one.complete && !one.naturalWidth);
+const fetched = performance.getEntriesByType("resource").map((one) => one.name)
+  .filter((name) => !name.startsWith("file:") && !name.startsWith("data:"));
+// What is wider than the screen must lie in a box that scrolls.
+const scrolls = (box) => ["auto", "scroll"].includes(getComputedStyle(box).overflowX);
+const boxed = (one) => one.tagName !== "ARTICLE" && (scrolls(one) || boxed(one.parentElement));
+const edge = document.documentElement.clientWidth + 1;
+const wide = [...document.querySelectorAll("article :not(.headerlink)")].filter(
+  (one) => one.getBoundingClientRect().right > edge && !boxed(one.parentElement));
+return [
+  ...wide.map((one) => `too wide: ${one.outerHTML.slice(0, 80)}`),
+  ...broken.map((one) => one.src),
+  ...fetched,
+];
+"""
+
 
 @pytest.fixture(scope="module")
 def pages():
@@ -33,22 +50,21 @@ def test_pages_fit_have_their_pictures_need_no_network_and_do_not_complain(brows
     wrong = []
     for page in pages:
         opened(browser, page, width)
-        found = browser.execute_script(
-            """const page = document.documentElement;
-            const broken = [...document.images].filter((i) => i.complete && !i.naturalWidth);
-            const fetched = performance.getEntriesByType("resource").map((one) => one.name)
-              .filter((name) => !name.startsWith("file:") && !name.startsWith("data:"));
-            return [
-              ...(page.scrollWidth > page.clientWidth ? ["scrolls sideways"] : []),
-              ...broken.map((picture) => picture.src),
-              ...fetched,
-            ];"""
-        )
+        found = browser.execute_script(LOOK)
         log = browser.get_log("browser")
         found += [line["message"] for line in log if line["level"] in ("WARNING", "SEVERE")]
         if found:
             wrong.append((page.relative_to(SITE).as_posix(), found))
     assert wrong == []
+
+
+def test_a_wide_page_is_noticed(browser, pages):
+    opened(browser, pages[0], PHONE)
+    browser.execute_script(
+        "document.querySelector('article').insertAdjacentHTML("
+        "'beforeend', '<p style=\\'width: 900px\\'>wide</p>')"
+    )
+    assert any("too wide" in line for line in browser.execute_script(LOOK))
 
 
 @pytest.mark.usefixtures("pages")
