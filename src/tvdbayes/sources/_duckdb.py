@@ -12,6 +12,7 @@ import pandas as pd
 
 from tvdbayes._errors import DataError, SettingsError, first_line
 from tvdbayes.sources._csv import csv_names
+from tvdbayes.sources._files import CSV, PARQUET
 
 __all__ = [
     "SQL_EXTRA",
@@ -27,7 +28,6 @@ __all__ = [
 
 SQL_EXTRA = "pip install 'tvdbayes[sql]'"
 
-_PARQUET, _CSV = (".parquet", ".pq"), (".csv",)
 _MEMORY = "1GB"
 _GAPS = (
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
@@ -55,7 +55,7 @@ def is_pattern(path: str | os.PathLike[str]) -> bool:
 
 def is_csv(file: str) -> bool:
     """Whether a file is CSV, by its ending."""
-    return Path(file).suffix.lower() in _CSV
+    return Path(file).suffix.lower() in CSV
 
 
 def files_of(path: str | os.PathLike[str]) -> list[str]:
@@ -70,7 +70,7 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
     if "\0" in text or not _is_text(text):
         raise DataError(f"A path must be text without zero bytes; got {text!r}.")
     if os.path.isdir(text):
-        inside = (f for f in Path(text).rglob("*") if f.suffix.lower() in _PARQUET + _CSV)
+        inside = (f for f in Path(text).rglob("*") if f.suffix.lower() in PARQUET + CSV)
         found = [f for f in inside if not _is_hidden(f.relative_to(text))]
     elif is_pattern(text):
         found = [Path(f) for f in glob.glob(text, recursive=True)]
@@ -88,7 +88,7 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
             f"There is no file {text!r:.200}. Check the name and the working directory. For a "
             "table on another machine pass an Ibis table."
         )
-    odd = [f for f in files if Path(f).suffix.lower() not in _PARQUET + _CSV]
+    odd = [f for f in files if Path(f).suffix.lower() not in PARQUET + CSV]
     if odd:
         raise DataError(
             f"Files are read as CSV or Parquet, by their ending; got {Path(odd[0]).name!r}. "

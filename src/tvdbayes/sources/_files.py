@@ -10,14 +10,17 @@ import pandas as pd
 from tvdbayes._errors import DataError, first_line
 from tvdbayes.sources._csv import csv_names
 
-__all__ = ["n_rows_of", "read_file"]
+__all__ = ["CSV", "PARQUET", "n_rows_of", "read_file"]
+
+PARQUET, CSV = (".parquet", ".pq"), (".csv",)
+"""Endings of files that are read."""
 
 
 def read_file(path: str | os.PathLike[str], sep: str = ",") -> pd.DataFrame:
     """The table in a CSV or Parquet file; `sep` stands between the values of a line of CSV."""
     path = Path(path)
     kind = path.suffix.lower()
-    if kind not in (".csv", ".parquet", ".pq"):
+    if kind not in (*CSV, *PARQUET):
         raise DataError(
             f"Files are read as CSV or Parquet, by their ending; got {path.name!r}. "
             "Read it yourself and pass the data frame."
@@ -53,7 +56,7 @@ def read_file(path: str | os.PathLike[str], sep: str = ",") -> pd.DataFrame:
 
 def n_rows_of(path: str | os.PathLike[str]) -> int:
     """Rows of a Parquet file, which it says at its end; 0 if it does not say."""
-    if Path(path).suffix.lower() not in (".parquet", ".pq"):
+    if Path(path).suffix.lower() not in PARQUET:
         return 0
     try:
         from pyarrow import parquet
