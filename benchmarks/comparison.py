@@ -8,6 +8,7 @@ import time
 import warnings
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
@@ -468,9 +469,8 @@ def run():
     r = robustbase()
     # What is imported on first use is imported before the clock starts, and before threads are
     # limited, which is done to the libraries that are there.
-    import sklearn.linear_model  # noqa: F401
-    import statsmodels.api  # noqa: F401
-
+    for name in ("sklearn.linear_model", "statsmodels.api"):
+        import_module(name)
     rng = np.random.default_rng(SEED)
     tb.fit("y ~ 1", {"y": rng.poisson(3, 50)}, n_draws=5)
     with threadpool_limits(1):

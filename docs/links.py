@@ -6,7 +6,7 @@
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote, urldefrag, urlsplit
+from urllib.parse import unquote, urlsplit
 
 
 class Page(HTMLParser):
@@ -37,9 +37,10 @@ def broken(site: Path) -> list[str]:
     found = []
     for path, page in pages.items():
         for link in page.leads_to:
-            if urlsplit(link).scheme or link.startswith("//"):
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
                 continue
-            target, place = urldefrag(unquote(link.split("?")[0] if "#" not in link else link))
+            target, place = unquote(parts.path), unquote(parts.fragment)
             there = (path.parent / target).resolve() if target else path
             there = there / "index.html" if there.is_dir() else there
             if not there.exists():

@@ -9,7 +9,6 @@ import pytest
 import tvdbayes
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 
 def test_the_readme_prints_what_its_example_prints_and_quotes_what_was_measured():
