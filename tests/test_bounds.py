@@ -16,13 +16,11 @@ from tvdbayes.bounds import (
     deviation,
     failure_probability,
     kernel_tvd,
-    misfit_split,
     misfit_upper,
     parameter_set,
     robustness_radius,
     tvd_radius,
 )
-from tvdbayes.refits import certify
 
 DELTA = 0.1
 N_RUNS = 400
@@ -378,23 +376,6 @@ def test_parameters_of_the_same_rows_are_refused():
         misfit_upper(fit, COUNTS, theta=[1])
     other = Cells.from_rows(np.ones((200, 1)), np.random.default_rng(8).poisson(3, 200))
     assert misfit_upper(fit, other).upper < 0.3
-
-
-@pytest.mark.parametrize("continuous", [False, True])
-def test_the_split_agrees_with_the_certificate_of_a_fit(continuous):
-    rng = np.random.default_rng(9)
-    x = np.column_stack([np.ones(500), rng.normal(size=500)])
-    if not continuous:
-        x = np.round(x)
-    y = rng.random(500) < 1 / (1 + np.exp(-x @ [0.3, 1]))
-    cells = Cells.from_rows(x, y)
-    partition = tb.Auto() if continuous else tb.Distinct()
-    fit = tb.posterior_bootstrap(Model(Bernoulli()), cells, n_draws=0, partition=partition)
-    ours, theirs = misfit_split(fit, 0.1), certify(fit, 0.9)
-    assert ours.upper == pytest.approx(theirs.upper, abs=1e-12)
-    assert ours.vacuous == theirs.vacuous
-    assert misfit_split(fit, 0.1, design="fixed").upper < ours.upper
-    assert any("groups" in a for a in ours.assumptions) == continuous
 
 
 # ---- the certified set

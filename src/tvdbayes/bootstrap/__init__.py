@@ -41,7 +41,7 @@ from tvdbayes.partitions import (
     median_cell,
     report_groups,
 )
-from tvdbayes.posterior import Posterior
+from tvdbayes.posterior import Options, Posterior
 from tvdbayes.weights import Prior, Stream, block_size
 
 __all__ = [
@@ -161,6 +161,8 @@ def posterior_bootstrap(
         model, cells, divergence=divergence, partition=partition, prior=prior, seed=seed
     )
     setting = setting.binned(_outcome_bins(bins, setting, divergence))
+    asked = bins if isinstance(bins, str) else tuple(map(float, bins))
+    setting = replace(setting, options=Options(partition, ridge, asked))
     there = model.predictor.fitted_by(
         solving=lambda: None if device is None else _device(device, model, n_jobs),
         training=lambda _: _training_device(device, model, n_jobs),
@@ -272,6 +274,8 @@ class _Setting:
         Which rows are compared together.
     on_groups, sums : bool
         What the divergence needs.
+    options : Options or None
+        What was asked for, to be put on record.
     """
 
     cells: Cells
@@ -281,6 +285,7 @@ class _Setting:
     report: GroupReport
     on_groups: bool
     sums: bool
+    options: Options | None = None
 
     @classmethod
     def make(
@@ -575,4 +580,5 @@ def _assemble(
         bins=layout.bins,
         prior=setting.prior,
         refine="reweight" if plan.refined else None,
+        options=setting.options,
     )

@@ -1,6 +1,7 @@
 """What all guarantees share: how they are written out, and what they ask of their numbers."""
 
 from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from numbers import Integral, Real
 
 import numpy as np
@@ -11,6 +12,8 @@ from tvdbayes.cells import Cells
 
 __all__ = [
     "INDEPENDENT",
+    "at_least",
+    "at_most",
     "percent",
     "probability",
     "row_counts",
@@ -33,6 +36,24 @@ def written(statement: str, assumptions: Sequence[str], vacuous: bool, remark: s
 def percent(share: float) -> str:
     """A share as a percentage, with the digits that it has."""
     return f"{100 * share:.6g}%"
+
+
+def at_most(value: float, sign: str = "") -> str:
+    """An upper bound with three decimals, rounded up: what is printed must hold, too."""
+    return _decimals(value, ROUND_CEILING, sign)
+
+
+def at_least(value: float) -> str:
+    """A lower bound with three decimals, rounded down."""
+    return _decimals(value, ROUND_FLOOR)
+
+
+def _decimals(value: float, rounding: str, sign: str = "") -> str:
+    if not np.isfinite(value):
+        return f"{value:{sign}}"
+    # Beyond 12 decimals there is nothing but the error of binary fractions: 0.1 is 0.100.
+    exact = Decimal(f"{value:.12f}")
+    return f"{exact.quantize(Decimal('0.001'), rounding):{sign}}"
 
 
 def probability(name: str, value: float, example: float = 0.05) -> float:

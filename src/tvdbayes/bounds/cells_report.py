@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvdbayes.bounds._words import INDEPENDENT, percent, probability, row_counts, written
+from tvdbayes.bounds._words import INDEPENDENT, at_most, percent, probability, row_counts, written
 from tvdbayes.bounds.radius import tvd_radius
 from tvdbayes.cells import Cells
 from tvdbayes.partitions import ENOUGH_ROWS, Distinct, report_groups
@@ -120,8 +120,8 @@ def cells_report(cells: Cells, delta: float = 0.05) -> CellsReport:
         f"{n:,} rows at {cells.n_x:,} distinct covariate rows, {n_y:,} outcomes, "
         f"{cells.n_cells:,} cells; the median row shares its covariates with "
         f"{report.median_size - 1:,.0f} others and {alone:.0%} of the rows are alone, so "
-        f"{follows}. With probability {percent(1 - delta)} the table is within {radius:.3f} (total "
-        "variation) of the law behind it."
+        f"{follows}. With probability {percent(1 - delta)} the table is within "
+        f"{at_most(radius)} (total variation) of the law behind it."
     )
     return CellsReport(
         n,

@@ -15,7 +15,15 @@ import numpy as np
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, ArrayLike
-from tvdbayes.bounds._words import INDEPENDENT, percent, probability, row_counts, vector, written
+from tvdbayes.bounds._words import (
+    INDEPENDENT,
+    at_most,
+    percent,
+    probability,
+    row_counts,
+    vector,
+    written,
+)
 from tvdbayes.cells import Cells
 from tvdbayes.model import Model
 
@@ -143,6 +151,7 @@ def kernel_tvd(
     assumptions = [INDEPENDENT, "the parameters were chosen without these rows"]
     if smoothness is not None:
         assumptions.append(f"the density of x varies by {smoothness:g} at most, summed over y")
+    itself = "" if upper >= 1 else f", and the law within {at_most(upper)} of the model"
     return KernelTVD(
         distance,
         float(bandwidth),
@@ -151,8 +160,8 @@ def kernel_tvd(
         upper,
         delta,
         f"Smoothed over x by {bandwidth:g}, data and model are {distance:.3f} apart; with "
-        f"probability {percent(1 - delta)} the smoothed law is within {smoothed:.3f} of the "
-        f"smoothed model{'' if upper >= 1 else f', and the law within {upper:.3f} of the model'}.",
+        f"probability {percent(1 - delta)} the smoothed law is within {at_most(smoothed)} of the "
+        f"smoothed model{itself}.",
         tuple(assumptions),
     )
 

@@ -2,27 +2,40 @@
 
 The distance between a table and a fixed model is a supremum of means, so on average it is too
 large; and one row can change it by 2/n (by 1/n if its x is fixed). McDiarmid's inequality does the
-rest. It needs parameters that were not fitted to the rows that judge them: hence the split.
+rest. It needs parameters, and groups, that were not learned from the rows that judge them: hence
+the split. Single outcomes are judged, whatever bins the fit compared: a bin cannot see which of its
+counts occur.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from tvdbayes._errors import SettingsError
-from tvdbayes._typing import ArrayLike
-from tvdbayes.bounds._words import INDEPENDENT, percent, probability, row_counts, vector, written
+from tvdbayes._typing import Array, ArrayLike, IntArray
+from tvdbayes.bootstrap import posterior_bootstrap
+from tvdbayes.bounds._words import (
+    INDEPENDENT,
+    at_most,
+    percent,
+    probability,
+    row_counts,
+    vector,
+    written,
+)
 from tvdbayes.cells import Cells
 from tvdbayes.execution import single_threaded
 from tvdbayes.model import Model
-from tvdbayes.objective import Layout
 from tvdbayes.partitions import AbstractPartition, Distinct
 from tvdbayes.posterior import Posterior
-from tvdbayes.posterior.rows import layout_of, masses_of
-from tvdbayes.refits.certificate import fitted_half
+from tvdbayes.refits.left_out import fold_counts, loses_a_column, part_of
 
-__all__ = ["Design", "MisfitUpper", "misfit_split", "misfit_upper"]
+__all__ = ["Design", "MisfitUpper", "fitted_half", "misfit_split", "misfit_upper"]
+
+_ELEMENTS = 1 << 20
+"""Pairs of a covariate row and an outcome whose probabilities are computed at a time."""
 
 Design = Literal["random", "fixed"]
 
@@ -30,6 +43,12 @@ Design = Literal["random", "fixed"]
 @dataclass(frozen=True)
 class MisfitUpper:
     """An upper bound on the distance between a fixed model and the law behind the data.
+
+    The distance is the total variation over covariates and single outcomes, where the model has the
+    covariates of the law: its mean over x. Where rows of different x were compared in groups, it is
+    that over groups and single outcomes, the model averaged over the x that the law has in each
+    group, and a mean over the partitions of an ensemble. It is no larger than the former, so inside
+    groups the model may be farther away. The statement says which of them is bounded.
 
     Parameters
     ----------
@@ -85,10 +104,10 @@ def misfit_upper(
     Parameters
     ----------
     fitted : Posterior or Model
-        A fit to *other* rows, judged at its minimiser, its groups and bins; or a model, judged at
-        `theta`.
+        A fit to *other* rows, judged at its minimiser on its groups; or a model, judged at `theta`.
+        Single outcomes are compared, also where the fit joined them in bins.
     cells : Cells
-        The rows that judge.
+        The rows that judge; a cell of count 10 is ten rows.
     delta : float
         Probability of failure that is accepted.
     theta : (d,), optional
@@ -97,8 +116,8 @@ def misfit_upper(
         Whether covariates are drawn like outcomes; or given, so that the bound is about outcomes at
         these very covariates. Without covariates both are the same.
     partition : AbstractPartition, optional
-        Which rows a model is compared on together: distinct x unless given. It must not have been
-        learned from the outcomes of these rows.
+        Which rows a model is compared on together: distinct x unless given. Groups that are learned
+        from the covariates of these rows need ``design="fixed"``.
 
     Returns
     -------
@@ -111,13 +130,11 @@ def misfit_upper(
     >>> y = np.random.default_rng(0).poisson(3, 2000)
     >>> cells = tb.Cells.from_rows(np.ones((2000, 1)), y)
     >>> print(misfit_upper(tb.Model(tb.Poisson()), cells, theta=[np.log(3)]))
-    With probability 95% the model is within 0.041 (total variation; seen: 0.014) of the law behind
-    the 2,000 rows. Assumes: rows are drawn independently from one law; the parameters were chosen
-    without these rows.
+    With probability 95% the model is within 0.042 of the law behind the rows (total variation over
+    single outcomes; seen on 2,000 rows: 0.014). Assumes: rows are drawn independently from one law;
+    the parameters were chosen without these rows; all rows have the same covariates.
     """
-    delta = probability("delta", delta)
-    if design not in ("random", "fixed"):
-        raise SettingsError(f'design must be "random" or "fixed"; got {design!r}.')
+    _check(delta, design)
     row_counts(cells)
     # A door: what the caller has decides, and both are told apart in this one place.
     if isinstance(fitted, Posterior):
@@ -132,7 +149,8 @@ def misfit_upper(
                 "hold. Use misfit_split(posterior), which fits one half and judges on the other; "
                 "or pass rows that were held out."
             )
-        return _judge(layout_of(replace(fitted, cells=cells)), fitted.minimiser, delta, design)
+        judge = _Judge(fitted.model, fitted.minimiser, fitted.partition, fitted.cells)
+        return judge.bound(cells, delta, design, "the fitted model")
     if theta is None:
         raise SettingsError(
             "A model has no parameters of its own. Pass theta=, chosen without these rows, or a "
@@ -140,8 +158,15 @@ def misfit_upper(
         )
     at = vector("theta", theta)
     fitted.pmf(cells, at[:, None])
-    groups = Distinct() if partition is None else partition
-    return _judge(Layout(fitted, cells, groups, cells), at, delta, design)
+    rule = Distinct() if partition is None else partition
+    groups = rule.learn(cells, fitted.complexity(cells), 0)
+    if groups is not rule and groups.pools_rows and design == "random":
+        raise SettingsError(
+            "Groups that are learned from the covariates of these rows depend on them, so the "
+            'bound would not hold for other rows. Pass design="fixed", for a bound at these very '
+            "covariates, or groups that were learned on other rows (partition.learn)."
+        )
+    return _Judge(fitted, at, groups, cells).bound(cells, delta, design, "the model")
 
 
 def misfit_split(
@@ -149,10 +174,15 @@ def misfit_split(
 ) -> MisfitUpper:
     """Fit one half of the rows as the record was fitted, and judge on the other half.
 
+    All options of the fit apply to the half: divergence, prior, ridge, bins, partition, refine,
+    family, predictors, network, offset, exposure and trials. Groups, bins and an automatic ridge
+    are learned anew, on the half alone. Rows are dealt at random; weights count rows, so a row of
+    weight 10 is ten independent rows, and some of them may come to either half.
+
     Parameters
     ----------
     posterior : Posterior
-        Says which model, rows and settings.
+        Says which model, rows and options.
     delta : float
         Probability of failure that is accepted.
     design : "random" or "fixed"
@@ -169,41 +199,199 @@ def misfit_split(
     >>> y = np.random.default_rng(0).poisson(3, 2000)
     >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=0)
     >>> print(misfit_split(fit.posterior))
-    With probability 95% the model is within 0.068 (total variation; seen: 0.029) of the law behind
-    the 1,000 rows. Assumes: rows are drawn independently from one law; the parameters were chosen
-    without these rows.
+    With probability 95% the model fitted to one half of the rows is within 0.068 of the law behind
+    the rows (total variation over single outcomes; seen on 1,000 rows: 0.029). Assumes: rows are
+    drawn independently from one law; family, columns and options were chosen without these rows;
+    all rows have the same covariates.
     """
-    row_counts(posterior.cells)
+    _check(delta, design)
     half, second = fitted_half(posterior)
-    return _judge(layout_of(replace(half, cells=second)), half.minimiser, delta, design)
+    judge = _Judge(half.model, half.minimiser, half.partition, half.cells)
+    who, chosen = "the model fitted to one half of the rows", "family, columns and options"
+    return judge.bound(second, delta, design, who, chosen)
 
 
-def _judge(layout: Layout, theta: ArrayLike, delta: float, design: Design) -> MisfitUpper:
-    cells = layout.cells
-    with single_threaded():
-        p = cells.p[:, None]
-        at = layout.bound.from_user(np.asarray(theta, dtype=float)[:, None])
-        distance = float((p * masses_of(layout, at, p).score).sum())
-    given = design == "fixed" or cells.n_x == 1
-    slack = float(np.sqrt(np.log(1 / delta) * (0.5 if given else 2.0) / cells.n_obs))
-    upper = min(1.0, distance + slack)
-    units = ", groups as compared" if layout.partition.pools_rows else ""
-    where = "outcomes at the covariates of" if design == "fixed" else "law behind"
-    assumptions = [
-        "outcomes are drawn independently, given covariates" if design == "fixed" else INDEPENDENT,
-        "the parameters were chosen without these rows",
-    ]
-    if layout.partition.pools_rows:
-        assumptions.append("groups were chosen without the outcomes of these rows")
-    return MisfitUpper(
-        upper,
-        distance,
-        slack,
-        delta,
-        f"With probability {percent(1 - delta)} the model is within {upper:.3f} (total variation"
-        f"{units}; seen: {distance:.3f}) of the {where} the {cells.n_obs:,.0f} rows.",
-        tuple(assumptions),
+def fitted_half(posterior: Posterior) -> tuple[Posterior, Cells]:
+    """The point fit of a random half of the rows, as the record was fitted, and the other half.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Says which model, rows and options.
+
+    Returns
+    -------
+    Posterior, Cells
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> from tvdbayes.bounds.misfit import fitted_half
+    >>> y = np.random.default_rng(0).poisson(3, 2000)
+    >>> half, others = fitted_half(tb.fit("y ~ 1", {"y": y}, n_draws=0).posterior)
+    >>> half.cells.n_obs, others.n_obs
+    (1000.0, 1000.0)
+    """
+    cells, options = posterior.cells, posterior.options
+    if options is None:
+        raise SettingsError(
+            "This record comes from a file of an earlier version, which did not keep how groups, "
+            "bins and ridge were asked for, so half of its rows cannot be fitted in the same way. "
+            "Fit the data again with this version."
+        )
+    dealt = fold_counts(row_counts(cells), 2, posterior.seed)
+    if loses_a_column(posterior, dealt[0]):
+        raise SettingsError(
+            "In one half of the rows a column of x is 0, or follows from the others, so the half "
+            "cannot be fitted as all rows were. Merge rare levels, or pass rows that were held out "
+            "to misfit_upper."
+        )
+    first, second = (part_of(cells, np.flatnonzero(n), n[n > 0].astype(float)) for n in dealt)
+    half = posterior_bootstrap(
+        posterior.model,
+        first,
+        divergence=posterior.divergence,
+        partition=options.partition,
+        n_draws=0,
+        seed=posterior.seed,
+        prior=posterior.prior,
+        ridge=options.ridge,
+        bins=options.bins,
+        refine=posterior.refine,
     )
+    return half, second
+
+
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    """A model at fixed parameters, and what it is compared on.
+
+    Parameters
+    ----------
+    model, theta : Model and (d,)
+    partition : AbstractPartition
+        A function of x that does not depend on the rows that judge, or on their x alone.
+    known : Cells
+        Rows that the parameters come from, or those that judge, where they come from elsewhere.
+    """
+
+    model: Model
+    theta: Array
+    partition: AbstractPartition
+    known: Cells
+
+    def bound(
+        self,
+        cells: Cells,
+        delta: float,
+        design: Design,
+        who: str,
+        chosen: str = "the parameters",
+    ) -> MisfitUpper:
+        """Judge by these rows; `who` is judged, and what was `chosen` must not depend on them."""
+        # Rows that a fit compares one by one are judged where they share their x.
+        rule = self.partition if self.partition.pools_rows else Distinct()
+        groups, varies = rule.group(cells).groups, _varies(self.known, cells)
+        with single_threaded():
+            distance = self._distance(cells, groups)
+        one = 0.5 if design == "fixed" or not varies else 2.0
+        slack = float(np.sqrt(np.log(1 / delta) * one / cells.n_obs))
+        upper = min(1.0, distance + slack)
+        if rule.pools_rows:
+            ways = f", as a mean over {len(groups)} ways of grouping" * (len(groups) > 1)
+            over = "groups of covariates and single outcomes, the model averaged over the "
+            over += f"covariates in each group{ways}"
+        else:
+            over = "covariates and single outcomes" if varies else "single outcomes"
+        law = "the law behind the rows"
+        if design == "fixed":
+            law = "the law of the outcomes at the covariates of these rows"
+        inside = " Inside groups it may be farther away." * rule.pools_rows
+        return MisfitUpper(
+            upper,
+            distance,
+            slack,
+            delta,
+            f"With probability {percent(1 - delta)} {who} is within {at_most(upper)} of {law} "
+            f"(total variation over {over}; seen on {cells.n_obs:,.0f} rows: {distance:.3f})."
+            f"{inside}",
+            _assumptions(design, varies, rule.pools_rows, chosen),
+        )
+
+    def _distance(self, cells: Cells, groups: IntArray) -> float:
+        """The distance seen on a table, a mean over partitions (R, n_x)."""
+        family = self.model.family
+        bound = self.model.bind(cells, self.known)
+        eta = bound.eta(bound.from_user(self.theta[:, None]))[..., 0]
+        x_mass = cells.x_counts / cells.n_obs
+        own = cells.y[np.searchsorted(cells.x_index, np.arange(cells.n_x))]
+        found = []
+        for labels in groups:
+            data, unit_y, pairs = _units(cells, labels)
+            for first, x, unit in pairs:
+                y, trials = unit_y[unit], cells.trials[x]
+                # An outcome of a neighbour may be impossible here: more successes than trials.
+                possible = family.possible(y, trials)
+                pmf = family.pmf(np.where(possible, y, own[x]), eta[:, x], trials)
+                mass = np.bincount(unit - first, x_mass[x] * np.where(possible, pmf, 0.0))
+                data[first : first + len(mass)] -= mass
+            found.append(np.maximum(data, 0).sum())
+        return float(np.mean(found))
+
+
+def _units(
+    cells: Cells, labels: IntArray
+) -> tuple[Array, Array, Iterator[tuple[int, IntArray, IntArray]]]:
+    """Units (a group and an outcome seen in it) of one partition: the mass of the data in each and
+    its outcome, and the x rows that belong to it, a stretch of units at a time.
+
+    A stretch is its first unit, and the x row and unit of each of its pairs.
+    """
+    outcomes, code = np.unique(cells.y, return_inverse=True)
+    key, of_cell = np.unique(labels[cells.x_index] * len(outcomes) + code, return_inverse=True)
+    group, y = np.divmod(key, len(outcomes))
+    by_group = np.argsort(labels, kind="stable")
+    starts = np.searchsorted(labels[by_group], np.arange(labels.max() + 2))
+    n_x = (starts[1:] - starts[:-1])[group]
+
+    def pairs() -> Iterator[tuple[int, IntArray, IntArray]]:
+        ends = np.cumsum(n_x)
+        first = 0
+        while first < len(key):
+            begun = ends[first] - n_x[first]
+            after = max(first + 1, int(np.searchsorted(ends, begun + _ELEMENTS, side="right")))
+            unit = np.repeat(np.arange(first, after), n_x[first:after])
+            within = np.arange(unit.size) - (ends - n_x)[unit] + begun
+            yield first, by_group[starts[group[unit]] + within], unit
+            first = after
+
+    return np.bincount(of_cell, cells.p), outcomes[y], pairs()
+
+
+def _assumptions(design: Design, varies: bool, pools: bool, chosen: str) -> tuple[str, ...]:
+    fixed = design == "fixed"
+    found = [
+        "outcomes are drawn independently, given covariates" if fixed else INDEPENDENT,
+        f"{chosen} were chosen without these rows",
+    ]
+    if pools:
+        of = "the outcomes of " if fixed else ""
+        found.append(f"groups were chosen without {of}these rows")
+    if not (varies or fixed):
+        found.append("all rows have the same covariates")
+    return tuple(found)
+
+
+def _varies(*tables: Cells) -> bool:
+    """Whether covariates, offset or trials differ between any rows of these tables."""
+    known = np.concatenate([np.c_[table.x, table.offset, table.trials] for table in tables])
+    return bool(np.ptp(known, axis=0).any())
+
+
+def _check(delta: float, design: Design) -> None:
+    probability("delta", delta)
+    if design not in ("random", "fixed"):
+        raise SettingsError(f'design must be "random" or "fixed"; got {design!r}.')
 
 
 def _same(left: Cells, right: Cells) -> bool:

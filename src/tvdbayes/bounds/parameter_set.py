@@ -16,7 +16,16 @@ from scipy.special import bdtrc
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, ArrayLike, BoolArray, IntArray
 from tvdbayes.bootstrap import posterior_bootstrap
-from tvdbayes.bounds._words import percent, probability, row_counts, share_of, vector, written
+from tvdbayes.bounds._words import (
+    at_least,
+    at_most,
+    percent,
+    probability,
+    row_counts,
+    share_of,
+    vector,
+    written,
+)
 from tvdbayes.cells import Cells
 from tvdbayes.execution import single_threaded
 from tvdbayes.model import Model
@@ -402,7 +411,7 @@ def _said(names: tuple[str, ...], low: Array, high: Array, share: float) -> str:
     if np.isnan(low).any():
         return f"No parameters fit the data {wrong}: more are, or the model is another"
     ends = ", ".join(
-        f"{name} lies between {a:.3f} and {b:.3f}"
+        f"{name} lies between {at_least(a)} and {at_most(b)}"
         for name, a, b in zip(names, low, high, strict=True)
     )
     return f"{wrong[0].upper()}{wrong[1:]}, {ends}"

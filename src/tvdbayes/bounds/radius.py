@@ -15,7 +15,15 @@ from scipy.special import poch
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, ArrayLike
-from tvdbayes.bounds._words import INDEPENDENT, percent, probability, vector, whole, written
+from tvdbayes.bounds._words import (
+    INDEPENDENT,
+    at_most,
+    percent,
+    probability,
+    vector,
+    whole,
+    written,
+)
 
 __all__ = ["Radius", "deviation", "failure_probability", "tvd_radius"]
 
@@ -151,7 +159,7 @@ def deviation(
     --------
     >>> from tvdbayes.bounds import deviation
     >>> print(deviation(2000, 0.05, n_x=4, n_y=9))
-    With probability 95% for every parameter at once the distance seen on 2,000 rows is within 0.124
+    With probability 95% for every parameter at once the distance seen on 2,000 rows is within 0.125
     (total variation) of the distance between law and model (Weissman, and of x). Assumes: rows are
     drawn independently from one law; no more than 4 x 9 cells are possible.
     """
@@ -271,7 +279,7 @@ def _smallest(
     method = min(candidates, key=lambda name: candidates[name])
     radius = candidates[method]
     statement = (
-        f"With probability {percent(1 - delta)} {says} {radius:.3f} (total variation) {of} "
+        f"With probability {percent(1 - delta)} {says} {at_most(radius)} (total variation) {of} "
         f"({method})."
     )
     return Radius(radius, delta, method, candidates, statement, tuple(assumptions), holds)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvdbayes.bounds._words import percent, share_of, written
+from tvdbayes.bounds._words import at_least, at_most, percent, share_of, written
 
 __all__ = ["Robustness", "robustness_radius"]
 
@@ -99,7 +99,7 @@ def robustness_radius(
         float(lower),
         upper,
         f"If at most {percent(share)} of the rows are wrong, the distance to any model changes by "
-        f"{lower:.3f} to {upper:+.3f}, and the closest model is within "
-        f"{min(1.0, upper - lower):.3f} of the true one.",
+        f"{at_least(lower)} to {at_most(upper, '+')}, and the closest model is within "
+        f"{at_most(min(1.0, upper - lower))} of the true one.",
         ("the other rows come from the model", "nothing about the wrong ones"),
     )

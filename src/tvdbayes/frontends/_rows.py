@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,13 @@ import pandas as pd
 
 from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, IntArray
+from tvdbayes.bounds import misfit_split
 from tvdbayes.frontends._fit import Fit
 from tvdbayes.frontends._progress import progress_bar
-from tvdbayes.posterior.misfit import Misfit, misfit
+from tvdbayes.posterior import Posterior
+from tvdbayes.posterior.misfit import Certificate, Misfit, misfit
 from tvdbayes.posterior.rows import cell_scores
-from tvdbayes.refits import Replicates, certify, replicate, share_of_data
+from tvdbayes.refits import Replicates, replicate, share_of_data
 
 __all__ = ["N_REPLICATES", "By", "cells_of", "levels_of", "misfit_of", "replicates_of", "rows_of"]
 
@@ -59,7 +62,17 @@ def misfit_of(
         )
     if certificate is None:
         return found
-    return replace(found, certificate=certify(posterior, certificate))
+    return replace(found, certificate=_certify(posterior, certificate))
+
+
+def _certify(posterior: Posterior, confidence: float) -> Certificate:
+    """The bound of `bounds.misfit_split`, in the terms of a misfit."""
+    if not (isinstance(confidence, Real) and 0 < confidence < 1):
+        raise SettingsError(
+            f"certificate must be a probability between 0 and 1; got {confidence!r}. Try 0.95."
+        )
+    found = misfit_split(posterior, 1 - confidence)
+    return Certificate(found.upper, confidence, found.statement, f"{'; '.join(found.assumptions)}.")
 
 
 def _shares(fit: Fit) -> Array:

@@ -17,7 +17,27 @@ from tvdbayes.posterior.summary import IntervalKind, Summary, summarise
 from tvdbayes.solvers import Status
 from tvdbayes.weights import Prior
 
-__all__ = ["Posterior"]
+__all__ = ["Options", "Posterior"]
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """Options of a fit as they were given, where the record holds what the data made of them.
+
+    Groups and bins are learned on the rows, and "auto" chooses by them. Whoever fits other rows in
+    the same way, half of them say, must let these be learned anew.
+
+    Parameters
+    ----------
+    partition : AbstractPartition
+    ridge : float or "auto"
+    bins : "auto", "none" or tuple of float
+        As in `posterior_bootstrap`.
+    """
+
+    partition: AbstractPartition
+    ridge: float | Literal["auto"]
+    bins: tuple[float, ...] | Literal["auto", "none"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,6 +89,9 @@ class Posterior:
     refine : str or None
         "reweight" where draws end with one-step reweighting; `distance` and `status` are those of
         the closest model before that.
+    options : Options or None
+        Partition, ridge and bins as they were asked for; None where the record was read from a file
+        of a version that did not keep them.
 
     Examples
     --------
@@ -105,6 +128,7 @@ class Posterior:
     bins: Bins | None
     prior: Prior | None = None
     refine: Literal["reweight"] | None = None
+    options: Options | None = None
 
     @property
     def n_draws(self) -> int:
@@ -148,6 +172,7 @@ class Posterior:
             ridge=0.0,
             bins=None,
             refine=None,
+            options=Options(Distinct(), ridge=0.0, bins="none"),
         )
 
     def summary(

@@ -1,6 +1,5 @@
 """Questions that need the fit run again: on data of its own making, without some rows, or held."""
 
-from tvdbayes.refits.certificate import certify
 from tvdbayes.refits.comparison import Comparison, compare_posteriors
 from tvdbayes.refits.left_out import HeldOut, cross_validate, leave_one_out
 from tvdbayes.refits.replicates import Replicates, replicate
@@ -13,7 +12,6 @@ __all__ = [
     "HeldOut",
     "Replicates",
     "Sensitivity",
-    "certify",
     "compare_posteriors",
     "cross_validate",
     "drop_worst",

@@ -28,6 +28,7 @@ __all__ = [
     "cross_validate",
     "fold_counts",
     "leave_one_out",
+    "loses_a_column",
     "part_of",
     "whole_counts",
     "without",
@@ -173,7 +174,7 @@ def _held_out(
         plan = plan_of(posterior)
         for number, line in enumerate(removed):
             held = np.flatnonzero(line)
-            if _loses_a_column(posterior, cells.counts - line):
+            if loses_a_column(posterior, cells.counts - line):
                 undefined[held] = True
             else:
                 draws = without(plan, posterior, line, int(n_draws))
@@ -218,7 +219,7 @@ def whole_counts(cells: Cells) -> IntArray:
     return cells.counts.astype(np.intp)
 
 
-def _loses_a_column(posterior: Posterior, left: Array) -> bool:
+def loses_a_column(posterior: Posterior, left: Array) -> bool:
     """Whether the rows that are left no longer tell some column of x from the others."""
     cells, family = posterior.cells, posterior.model.family
     kept = np.bincount(cells.x_index, left, cells.n_x) > 0

@@ -28,7 +28,7 @@ from tvdbayes.partitions import (
     LearnedGroups,
     Singletons,
 )
-from tvdbayes.posterior import Posterior
+from tvdbayes.posterior import Options, Posterior
 from tvdbayes.predictors import MLP, Linear
 from tvdbayes.weights import Prior
 
@@ -208,7 +208,7 @@ _ALL = (
     *_plain(*(type(one) for one in (*ALL_FAMILIES, *ALL_LINKS, *ALL_DIVERGENCES))),
     Form(CustomFamily, _describe, _ask_for),
     Form(Prior, _take_prior, _make_prior),
-    *_plain(Distinct, Singletons, Auto, KMeansGroups, Cluster, GroupReport, Model, MLP),
+    *_plain(Distinct, Singletons, Auto, KMeansGroups, Cluster, GroupReport, Model, MLP, Options),
     form_of(Linear, _check_linear),
     form_of(LearnedGroups, _check_groups, maps="qq", centres="*q", common="*p"),
     form_of(Bins, lows="b", highs="b"),
