@@ -365,7 +365,8 @@ def _units(
             yield first, by_group[starts[group[unit]] + within], unit
             first = after
 
-    return np.bincount(of_cell, cells.p), outcomes[y], pairs()
+    mass: Array = np.bincount(of_cell, cells.p).astype(float)
+    return mass, outcomes[y], pairs()
 
 
 def _assumptions(design: Design, varies: bool, pools: bool, chosen: str) -> tuple[str, ...]:

@@ -61,7 +61,8 @@ class ParameterSet:
     distance, limit : (V,)
         Distance of each from the data, and the largest that wrong rows and chance can explain.
     low, high : (d,)
-        The set lies between these (the nearest excluded values); infinite where no end was found.
+        The set lies between these (the nearest excluded values); infinite where no end was found,
+        or where wrong rows and chance may be half of the table: the set may have other parts then.
         NaN where parameters were given, or all are excluded.
     share, delta : float
         Share of wrong rows assumed at most, and probability of failure.
@@ -109,7 +110,7 @@ class ParameterSet:
         return bool((self.limit >= 1).all() or np.isinf([self.low, self.high]).all())
 
     def __str__(self) -> str:
-        empty = "This says nothing: no value can be excluded." if self.vacuous else ""
+        empty = "This says nothing." if self.vacuous else ""
         return written(self.statement, self.assumptions, False, empty)
 
     __repr__ = __str__
@@ -360,8 +361,11 @@ def _search(
     shape = [len(axis) for axis in axes]
     near = np.clip((kept[:, None] + around).reshape(-1, d), 0, np.array(shape) - 1)
     hull = values[np.ravel_multi_index(tuple(near.T), shape)]
+    # Laws that are both nearer than 1/2 to the table overlap. Where the limit is larger, the set
+    # may have a part elsewhere, which the rectangle does not reach.
+    elsewhere = (found[1][_inside(found, axes).ravel()] >= 0.5).any()
     # An end that was not found in standardised coordinates may be any end of the user's.
-    beyond = np.inf if open_end.any() else 0.0
+    beyond = np.inf if open_end.any() or elsewhere else 0.0
     return values, found, hull.min(0) - beyond, hull.max(0) + beyond
 
 

@@ -291,7 +291,8 @@ class Fit:
             Data sets that the noise floor is found from.
         certificate : float, optional
             Confidence of a bound that needs no asymptotics, such as 0.95: the model is fitted to
-            one half of the rows and judged on the other.
+            one half of the rows, with the options of this fit, and judged on the other, outcome by
+            outcome (see `bounds.misfit_split`). Weights must count rows.
 
         Returns
         -------
