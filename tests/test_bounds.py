@@ -25,8 +25,8 @@ from tvdbayes.bounds import (
 
 DELTA = 0.1
 N_RUNS = 400
-ALLOWED = 1 - DELTA - 3 * np.sqrt(DELTA * (1 - DELTA) / N_RUNS)
-"""Coverage of a bound that just holds, less three Monte-Carlo errors."""
+NEARLY_ALL = 0.99
+"""The radii are wider than they need be: their true coverage is above .995 in all of these laws."""
 
 
 def tvd(p, q):
@@ -102,11 +102,11 @@ def test_radii_hold(law, n):
     counts = np.random.default_rng(1).multinomial(n, mass, N_RUNS)
     seen = tvd(counts / n, mass)
     for radius in tvd_radius(n, DELTA, n_cells=len(mass)).candidates.values():
-        assert np.mean(seen <= radius) >= ALLOWED
+        assert np.mean(seen <= radius) >= NEARLY_ALL
     own = [tvd_radius(n, DELTA, counts=c).radius for c in counts]
-    assert np.mean(seen <= own) >= ALLOWED
+    assert np.mean(seen <= own) >= NEARLY_ALL
     both = [tvd_radius(n, DELTA, len(mass), c).radius for c in counts]
-    assert np.mean(seen <= both) >= ALLOWED
+    assert np.mean(seen <= both) >= NEARLY_ALL
 
 
 SIZES = st.integers(1, 100_000)

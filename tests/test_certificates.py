@@ -235,6 +235,15 @@ def test_every_option_moves_the_model_that_is_judged(name, plainly):
     assert not np.array_equal(with_option.minimiser, without.minimiser)
 
 
+@pytest.mark.parametrize("formula", ["y ~ 1", "many ~ x", "y ~ z"])
+def test_the_other_half_judges(formula):
+    posterior = tb.fit(formula, DATA, n_draws=0).posterior
+    half, second = fitted_half(posterior)
+    found, direct = misfit_split(posterior), misfit_upper(half, second)
+    assert (found.distance, found.slack) == (direct.distance, direct.slack)
+    assert "the fitted model is within" in direct.statement
+
+
 def test_a_prior_worth_many_rows_is_judged_with_the_fit():
     far = tb.fit("y ~ x", DATA, n_draws=0, alpha=20_000, base_measure=BASE).posterior
     assert misfit_split(far).distance > 0.9
@@ -340,6 +349,16 @@ def test_the_certificate_of_a_misfit_is_the_bound_of_the_split():
     for wrong in (0, 1, 95, "0.95"):
         with pytest.raises(SettingsError, match="certificate must be a probability"):
             fit.misfit(certificate=wrong, n_replicates=20)
+
+
+def test_the_certified_distance_is_that_of_the_table_by_hand():
+    """Three rows at one x, one at another."""
+    x = np.column_stack([np.ones(4), [0, 0, 0, 1]])
+    cells = tb.Cells.from_rows(x, [1, 1, 4, 2])
+    found = misfit_upper(tb.Model(tb.Poisson()), cells, theta=[0.5, 0.5])
+    f = poisson.pmf([1, 4, 2], np.exp([0.5, 0.5, 1.0]))
+    expected = np.maximum([2 / 4 - 3 / 4 * f[0], 1 / 4 - 3 / 4 * f[1], 1 / 4 - 1 / 4 * f[2]], 0)
+    assert found.distance == pytest.approx(expected.sum())
 
 
 def test_groups_are_judged_by_the_mass_of_each_outcome_in_each_group():
