@@ -322,7 +322,7 @@ def true_distance(half, x, rates, to):
     return np.mean(found)
 
 
-def certificates(n_runs=40):
+def certificates(n_runs=60):
     lines = []
     for name, setting in CERTIFIED.items():
         rng = np.random.default_rng(811)

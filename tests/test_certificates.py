@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binom, poisson
 
@@ -12,7 +13,9 @@ import tvdbayes as tb
 from tvdbayes import SettingsError
 from tvdbayes.bounds import misfit_split, misfit_upper
 from tvdbayes.bounds.misfit import fitted_half
+from tvdbayes.neural import Trainer
 from tvdbayes.partitions import AbstractPartition, Grouping
+from tvdbayes.solvers import Solution, Status
 
 DELTA = 0.1
 
@@ -177,6 +180,8 @@ OPTIONS = {
     "levels": ("level ~ x", {"family": "categorical"}),
     "a link": ("done ~ x", {"family": "binomial", "trials": "of", "link": "probit"}),
     "seed": ("y ~ z", {"seed": 5}),
+    "a network": ("y ~ z", {"network": (3,)}),
+    "a network that is not refined": ("y ~ z", {"network": (2, 2), "refine": None}),
 }
 
 
@@ -199,10 +204,19 @@ def assert_same_fit(one, other):
     if one.bins is not None:
         assert np.array_equal(one.bins.lows, other.bins.lows)
     assert one.options.partition == other.options.partition
+    assert one.model.predictor == other.model.predictor
+
+
+def stay(_, __, ___, start, *____):
+    """Networks stay where they begin: JAX takes seconds to compile for each new table."""
+    none = np.zeros(start.shape[1])
+    status = np.full(none.size, int(Status.TRAINED))
+    return Solution(start, none, status, none.astype(int), none, none)
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_the_half_is_what_a_fit_of_these_rows_gives(name):
+def test_the_half_is_what_a_fit_of_these_rows_gives(name, monkeypatch):
+    monkeypatch.setattr(Trainer, "train", stay)
     formula, options = OPTIONS[name]
     posterior = tb.fit(formula, DATA, n_draws=0, **options).posterior
     half, second = fitted_half(posterior)
@@ -349,6 +363,12 @@ def test_the_certificate_of_a_misfit_is_the_bound_of_the_split():
     for wrong in (0, 1, 95, "0.95"):
         with pytest.raises(SettingsError, match="certificate must be a probability"):
             fit.misfit(certificate=wrong, n_replicates=20)
+
+
+def test_a_certificate_of_rounded_covariates_says_so():
+    data = pd.DataFrame({"y": DATA["y"], "z": DATA["z"]})
+    fit = tb.fit("y ~ z", data, engine="duckdb", grid=8, n_draws=3)
+    assert "engine has rounded" in str(fit.misfit(certificate=0.9, n_replicates=20).certificate)
 
 
 def test_the_certified_distance_is_that_of_the_table_by_hand():

@@ -13,7 +13,6 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.bounds import misfit_split
 from tvdbayes.frontends._fit import Fit
 from tvdbayes.frontends._progress import progress_bar
-from tvdbayes.posterior import Posterior
 from tvdbayes.posterior.misfit import Certificate, Misfit, misfit
 from tvdbayes.posterior.rows import cell_scores
 from tvdbayes.refits import Replicates, replicate, share_of_data
@@ -62,17 +61,20 @@ def misfit_of(
         )
     if certificate is None:
         return found
-    return replace(found, certificate=_certify(posterior, certificate))
+    return replace(found, certificate=_certify(fit, certificate))
 
 
-def _certify(posterior: Posterior, confidence: float) -> Certificate:
+def _certify(fit: Fit, confidence: float) -> Certificate:
     """The bound of `bounds.misfit_split`, in the terms of a misfit."""
     if not (isinstance(confidence, Real) and 0 < confidence < 1):
         raise SettingsError(
             f"certificate must be a probability between 0 and 1; got {confidence!r}. Try 0.95."
         )
-    found = misfit_split(posterior, 1 - confidence)
-    return Certificate(found.upper, confidence, found.statement, f"{'; '.join(found.assumptions)}.")
+    found = misfit_split(fit.posterior, 1 - confidence)
+    assumptions = list(found.assumptions)
+    if fit.rounded is not None:
+        assumptions.append("covariates are meant as the engine has rounded them (grid=)")
+    return Certificate(found.upper, confidence, found.statement, f"{'; '.join(assumptions)}.")
 
 
 def _shares(fit: Fit) -> Array:
