@@ -70,7 +70,10 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
     if "\0" in text or not _is_text(text):
         raise DataError(f"A path must be text without zero bytes; got {text!r}.")
     if os.path.isdir(text):
-        inside = (f for f in Path(text).rglob("*") if f.suffix.lower() in PARQUET + CSV)
+        try:
+            inside = [f for f in Path(text).rglob("*") if f.suffix.lower() in PARQUET + CSV]
+        except OSError as error:
+            raise DataError(f"The folder {text!r} cannot be listed: {first_line(error)}.") from error
         found = [f for f in inside if not _is_hidden(f.relative_to(text))]
     elif is_pattern(text):
         found = [Path(f) for f in glob.glob(text, recursive=True)]
