@@ -174,7 +174,7 @@ class AbstractFamily(ABC):
             odd = odd_trials(trials)
             if odd.any():
                 raise FamilyError(
-                    "Trials must be whole numbers from 1 to 2**53; "
+                    "Trials must be whole numbers of at least 1, at most 2**53; "
                     f"{listing(odd, trials, unit, numbers)}. Check the trials."
                 )
         huge = y > LARGEST

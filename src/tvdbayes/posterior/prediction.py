@@ -96,8 +96,8 @@ class NewRows:
         odd = odd_trials(made.cells.trials)[made.cell_of_row]
         if odd.any():
             raise DataError(
-                f"Trials must be whole numbers from 1 to 2**53; {listing(odd, trials, 'row')}. "
-                "Check the trials."
+                "Trials must be whole numbers of at least 1, at most 2**53; "
+                f"{listing(odd, trials, 'row')}. Check the trials."
             )
         return cls(made.cells, made.cell_of_row)
 
