@@ -28,8 +28,9 @@ __all__ = [
 # Below this many possible keys a counting table is faster than sorting.
 _TABLE = 1 << 22
 
-LARGEST = 2.0**53
-"""The largest number of anything that is counted: beyond it, neighbours are the same number."""
+LARGEST = 2.0**53 - 1
+"""The largest number of anything that is counted: beyond it, neighbours are the same number, and a
+loop that counts on does not end."""
 
 _TINY = 1e-280
 """Weights may not be smaller shares of the largest: masses would vanish."""
@@ -256,8 +257,8 @@ def check_weights(counts: Array) -> None:
     largest = counts.max(initial=0.0)
     if largest > LARGEST or counts.sum() > LARGEST:
         raise DataError(
-            "Weights count rows and may add up to at most 2**53, beyond which one row more makes "
-            f"no difference; the largest is {largest:g}. Divide them all by the same number."
+            "Weights count rows and must add up to less than 2**53, from where on one row more "
+            f"makes no difference; the largest is {largest:g}. Divide them all by the same number."
         )
     smallest = counts.min(initial=largest, where=counts > 0)
     if smallest < _TINY * largest:

@@ -174,13 +174,13 @@ class AbstractFamily(ABC):
             odd = odd_trials(trials)
             if odd.any():
                 raise FamilyError(
-                    "Trials must be whole numbers of at least 1, at most 2**53; "
+                    "Trials must be whole numbers of at least 1, below 2**53; "
                     f"{listing(odd, trials, unit, numbers)}. Check the trials."
                 )
         huge = y > LARGEST
         if huge.any():
             raise FamilyError(
-                "Outcomes must be at most 2**53, beyond which neighbours are the same number; "
+                "Outcomes must be below 2**53, from where on neighbours are the same number; "
                 f"{listing(huge, y, unit, numbers)}. Rescale them."
             )
         wrong = ~self.possible(y, trials)
@@ -193,6 +193,6 @@ class AbstractFamily(ABC):
 
 
 def odd_trials(trials: Array) -> BoolArray:
-    """Which trials are no whole numbers from 1 to 2**53."""
+    """Which trials are no whole numbers of at least 1 and below 2**53."""
     odd: BoolArray = ~((trials >= 1) & (trials <= LARGEST) & (trials == xp.round(trials)))
     return odd

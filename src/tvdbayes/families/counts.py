@@ -139,7 +139,7 @@ class Geometric(_Counts):
         return value, first[None], second[None, None]
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
-        return rng.geometric(1 / (1 + self.mean(eta, trials))).astype(float) - 1
+        return np.minimum(rng.geometric(1 / (1 + self.mean(eta, trials))) - 1.0, LARGEST)
 
     def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
         return count_nodes(self.mean(eta, trials), xp.array(1.0))
@@ -192,10 +192,12 @@ class NegativeBinomial(_Counts):
         size = self._size(eta)
         if known(xp.max(y, initial=0.0) + xp.max(size) > _PLAIN, True):
             return super().slopes(y, eta, trials)
-        mean = _exp(eta[0])
+        # The same bound in both terms, which must cancel.
+        log_mean = xp.minimum(eta[0], _LARGE)
+        mean = xp.exp(log_mean)
         whole = size + mean
         log_whole = xp.log(whole)
-        pmf = xp.exp(by_outcome(_log_rising, y, size) + y * eta[0] - (y + size) * log_whole)
+        pmf = xp.exp(by_outcome(_log_rising, y, size) + y * log_mean - (y + size) * log_whole)
         off = (y - mean) * (size / whole)
         gap = size * log_whole + by_outcome(self._lag_and_log, y, size)
         return pmf, xp.stack([pmf * off, pmf * (gap + off)])
@@ -308,7 +310,7 @@ class DiscreteWeibull(_Counts):
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
         time = rng.standard_exponential(eta.shape[1:]) ** (1 / self._shape(eta))
-        drawn: Array = xp.floor(_exp(eta[0]) * time)
+        drawn: Array = xp.minimum(xp.floor(_exp(eta[0]) * time), LARGEST)
         return drawn
 
     def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:

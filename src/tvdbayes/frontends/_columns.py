@@ -107,7 +107,7 @@ def trials_of(table: Table, trials: str | float | None, law: AbstractFamily) -> 
         try:
             return np.full(len(table.frame), float(trials))
         except OverflowError as error:
-            raise FamilyError("Trials must be at most 2**53. Check trials=.") from error
+            raise FamilyError("Trials must be below 2**53. Check trials=.") from error
     return numbers(table, str(trials))
 
 

@@ -96,7 +96,7 @@ class NewRows:
         odd = odd_trials(made.cells.trials)[made.cell_of_row]
         if odd.any():
             raise DataError(
-                "Trials must be whole numbers of at least 1, at most 2**53; "
+                "Trials must be whole numbers of at least 1, below 2**53; "
                 f"{listing(odd, trials, 'row')}. Check the trials."
             )
         return cls(made.cells, made.cell_of_row)
