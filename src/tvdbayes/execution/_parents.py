@@ -18,29 +18,34 @@ _SECONDS = 0.5
 
 
 def beside(parent: int, work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
-    """Do work for another process, or this one, by its number; and end with it."""
+    """Do work for a process, given by its number: this one, or the parent, to end with it."""
     if parent != os.getpid():
-        _end_with(parent)
+        _end_with_parent()
     return work(*args, **kwargs)
 
 
 @cache
-def _end_with(parent: int) -> None:
+def _end_with_parent() -> None:
     """End this process as soon as its parent is gone, even if that was killed.
 
     Workers of loky wait five minutes for work before they end by themselves, and finish first what
     nobody will read. A signal on the death of the parent (Linux) would not do: it comes when the
     thread that has started the worker ends, which may be long before the process does.
     """
-    Thread(target=_watch, args=(parent,), name="tvdbayes-parent", daemon=True).start()
+    watch = _watch_number if os.name == "posix" else _watch_handle
+    Thread(target=watch, args=(os.getppid(),), name="tvdbayes-parent", daemon=True).start()
 
 
-def _watch(parent: int) -> None:
-    known = multiprocessing.parent_process()
-    if known is not None:
-        # Windows, and workers that multiprocessing has started: the system tells.
-        known.join()
-    else:
-        while os.getppid() == parent:
-            time.sleep(_SECONDS)
+def _watch_number(parent: int) -> None:
+    # An orphan is given another parent.
+    while os.getppid() == parent:
+        time.sleep(_SECONDS)
     os._exit(1)
+
+
+def _watch_handle(parent: int) -> None:
+    # Windows keeps the number of a parent that has ended, but tells who waits for it.
+    process = multiprocessing.parent_process()
+    if process is not None and process.pid == parent:
+        process.join()
+        os._exit(1)
