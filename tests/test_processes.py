@@ -49,9 +49,8 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
         parent.kill()
         parent.wait()
         for handle in handles:
-            # A process ends: its handle can be read. The bound is far above what that can take.
-            ended, _, _ = select.select([handle], [], [], 120)
-            assert ended
+            # It can be read when the process has ended; until then, this waits.
+            select.select([handle], [], [])
     finally:
         for handle in handles:
             try:
