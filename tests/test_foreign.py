@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 import tvdbayes as tb
+from tvdbayes.families import COUNT_FAMILIES
 
 N = 60
 ROWS = np.arange(N)
@@ -118,9 +119,19 @@ def test_what_can_be_used_is_used_without_a_foreign_warning(taken):
     assert np.isfinite(TAKEN[taken]().draws).all()
 
 
-@pytest.mark.parametrize("family", ["poisson", "negativebinomial", "geometric", "discreteweibull"])
-def test_replicates_of_a_rate_beyond_all_numbers_are_drawn(family):
-    made = fit(o=one(1000.0, 0), options={"family": family, "offset": "o"})
+@pytest.mark.parametrize("family", COUNT_FAMILIES, ids=lambda family: family.name)
+def test_counts_of_a_rate_beyond_all_numbers_are_as_large_as_counts_can_be(family):
+    eta = np.zeros((len(family.predictors), 50))
+    eta[0] = 1000.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        drawn = family.sample(np.random.default_rng(0), eta, np.ones(50))
+        assert (family.pmf(Y[:50].astype(float), eta, np.ones(50)) <= 1e-9).all()
+    assert (drawn == 2.0**53 - 1).all()
+
+
+def test_replicates_of_a_rate_beyond_all_numbers_are_fitted():
+    made = fit(o=one(1000.0, 0), options={"family": "geometric", "offset": "o"})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert 0 <= made.misfit(n_replicates=20).mean <= 1

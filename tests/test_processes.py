@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from time import sleep
 from typing import ClassVar
@@ -53,10 +54,8 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
             select.select([handle], [], [])
     finally:
         for handle in handles:
-            try:
+            with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(handle, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
             os.close(handle)
 
 
@@ -167,10 +166,8 @@ def test_duckdb_spills_where_nobody_else_can_look(spilled):
 @pytest.mark.parametrize("formula", ["y ~ x", "y ~ nowhere"])
 def test_nothing_is_left_of_a_fit_in_duckdb_whether_it_ends_well_or_not(spilled, formula):
     data = {"y": [0, 1, 2, 3] * 10, "x": [0, 1] * 20}
-    try:
+    with suppress(tb.TVDBayesError):
         tb.fit(formula, data, engine="duckdb", n_draws=0)
-    except tb.TVDBayesError:
-        pass
     gc.collect()
     assert not list(spilled.iterdir())
 

@@ -437,7 +437,7 @@ def test_a_folder_that_cannot_be_written_to_is_named(fit, tmp_path, monkeypatch)
 
     monkeypatch.setattr("tvdbayes.report.render", lambda *_, **__: pytest.fail("worked"))
     monkeypatch.setattr("builtins.open", refuse)
-    with pytest.raises(tb.StorageError, match="'.*fit.html' could not be written: Permission"):
+    with pytest.raises(tb.StorageError, match=r"'.*fit\.html' could not be written: Permission"):
         write_report(fit, tmp_path / "fit.html")
 
 

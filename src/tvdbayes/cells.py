@@ -279,7 +279,7 @@ def _codes(column: Array) -> tuple[IntArray, int]:
     if low == high:
         return np.zeros(column.size, np.intp), 1
     # Compared first: the difference of two large numbers may overflow.
-    if -LARGEST < low and high < LARGEST and high - low < _TABLE:
+    if low > -LARGEST and high < LARGEST and high - low < _TABLE:
         codes = (column - low).astype(np.intp)
         if (codes + low == column).all():
             return _ranks(codes, int(high - low) + 1)

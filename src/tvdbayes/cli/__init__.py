@@ -81,7 +81,7 @@ def _open_closed_streams() -> None:
         if getattr(sys, name) is None:
             handle = os.open(os.devnull, os.O_RDWR)
             os.set_inheritable(handle, True)
-            setattr(sys, name, open(handle, mode))
+            setattr(sys, name, os.fdopen(handle, mode))
 
 
 class _Commands(click.Group):

@@ -39,7 +39,7 @@ _HALF_LOG_2PI = 0.9189385332046727
 
 def _poisson(rng: np.random.Generator, mean: Array) -> Array:
     """Poisson counts; NumPy refuses means that are larger than any count of a data set can be."""
-    return np.minimum(rng.poisson(np.minimum(mean, LARGEST)), LARGEST)
+    return np.minimum(rng.poisson(np.minimum(mean, 2 * LARGEST)), LARGEST)
 
 
 class _Counts(AbstractFamily):
@@ -139,7 +139,8 @@ class Geometric(_Counts):
         return value, first[None], second[None, None]
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
-        return np.minimum(rng.geometric(1 / (1 + self.mean(eta, trials))) - 1.0, LARGEST)
+        drawn: Array = np.minimum(rng.geometric(1 / (1 + self.mean(eta, trials))) - 1.0, LARGEST)
+        return drawn
 
     def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
         return count_nodes(self.mean(eta, trials), xp.array(1.0))

@@ -75,7 +75,9 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
         try:
             inside = [f for f in Path(text).rglob("*") if f.suffix.lower() in PARQUET + CSV]
         except OSError as error:
-            raise DataError(f"The folder {text!r} cannot be listed: {first_line(error)}.") from error
+            raise DataError(
+                f"The folder {text!r} cannot be listed: {first_line(error)}."
+            ) from error
         found = [f for f in inside if not _is_hidden(f.relative_to(text))]
     elif is_pattern(text):
         found = [Path(f) for f in glob.glob(text, recursive=True)]
