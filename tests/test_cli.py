@@ -10,8 +10,9 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
+from itertools import count
+from types import SimpleNamespace
 
 import click
 import numpy as np
@@ -60,7 +61,9 @@ def folder(tmp_path, frame, monkeypatch):
     """A working directory with data in it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr("tvdbayes.cli._check._ENOUGH_SECONDS", 0.2)
+    # Each thing that `check` times takes 0.6 seconds, so that no answer depends on the machine.
+    clock = SimpleNamespace(perf_counter=count(0, 0.6).__next__)
+    monkeypatch.setattr("tvdbayes.cli._check.time", clock)
     frame.to_csv("visits.csv", index=False)
     return tmp_path
 
@@ -318,7 +321,7 @@ def test_check_finds_groups_and_bins_where_x_is_continuous():
     assert (found["partition"], found["n_partitions"]) == ("kmeans", 10)
     assert found["median_group"] == fit.groups.median_size
     assert found["bins"] == str(fit.bins)
-    assert 0 < found["seconds"] < 60
+    assert found["seconds"] > 0
     assert found["peak_bytes"] > 1e7
 
 
@@ -343,10 +346,11 @@ def test_the_time_of_more_draws_is_extrapolated():
         found = json.loads(succeed(*args))
         return found["seconds"], found["n_timed_draws"]
 
-    few, _ = seconds(2000)
-    many, timed = seconds(2_000_000)
-    assert timed < 100_000
-    assert many > 20 * few
+    (one, timed), (two, _), (three, _) = map(seconds, (1_000_000, 2_000_000, 3_000_000))
+    # Two blocks are timed, 0.6 seconds each.
+    assert timed == 2 * 1024
+    assert two - one == pytest.approx(1_000_000 * 0.6 / 1024)
+    assert three - two == pytest.approx(two - one)
 
 
 @pytest.mark.usefixtures("quick")
@@ -800,20 +804,18 @@ def test_output_piped_to_a_file_is_plain_and_80_wide(frame):
     assert "region[T.\\u540d]" in result.stdout
 
 
-def test_help_is_quick_and_imports_little():
+@pytest.mark.parametrize("asked", [["-h"], ["fit", "-h"]])
+def test_help_is_quick_since_it_imports_next_to_nothing(asked):
     code = (
-        "import sys; from tvdbayes.cli import main\n"
-        "try:\n    main(['fit', '-h'])\nexcept SystemExit:\n    pass\n"
-        "heavy = {'scipy', 'pandas', 'matplotlib', 'rich', 'formulaic'}\n"
-        "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
+        "import sys\nbefore = set(sys.modules)\n"
+        "from tvdbayes.cli import main\n"
+        f"try:\n    main({asked!r})\nexcept SystemExit:\n    pass\n"
+        "new = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
+        "print(sorted(new - set(sys.stdlib_module_names)), file=sys.stderr)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-    times = []
-    for _ in range(3):
-        started = time.perf_counter()
-        assert shell("--help").returncode == 0
-        times.append(time.perf_counter() - started)
-    assert min(times) < 0.5
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.startswith("Usage: ")
+    assert done.stderr == "['click', 'numpy', 'tvdbayes']\n"
 
 
 def on_a_terminal(*args, **env):

@@ -285,7 +285,7 @@ def test_the_result_is_the_same_to_the_bit_wherever_rows_are(client):
     np.testing.assert_array_equal(solve(on(client, both), both), here)
     rows = on(client, both)
     np.testing.assert_array_equal(solve(Dying(both.rules, rows, []), both), here)
-    client.wait_for_workers(2, timeout=30)
+    client.wait_for_workers(2)
 
 
 def wide(number, p=60, n=1 << 17):
@@ -591,10 +591,9 @@ def test_data_that_change_are_noticed_and_nothing_stays(client, tmp_path, monkey
     with pytest.raises(tb.DataError, match="changed while they were read"):
         fit_large("y ~ a", path, client=client, n_draws=0)
     gc.collect()
-    deadline = time.monotonic() + 10
-    while client.futures and time.monotonic() < deadline:
+    # What is forgotten goes soon, but not at once; a test that never ends is stopped by pytest.
+    while client.futures:
         time.sleep(0.1)
-    assert not client.futures
 
 
 def test_odd_columns_and_clients_are_errors_of_ours(client, tmp_path):

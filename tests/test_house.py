@@ -1,5 +1,6 @@
 """The house rules: what the documents say is what the tree is."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -123,3 +124,66 @@ def test_an_unknown_name_is_an_attribute_error():
 
 def test_the_version_is_said_once():
     assert f'version = "{tvdbayes.__version__}"' in (ROOT / "pyproject.toml").read_text()
+
+
+CLOCKS = {"time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns"}
+CLOCKS |= {"process_time", "process_time_ns", "thread_time", "clock_gettime", "default_timer"}
+CLOCKS |= {"getrusage", "times"}
+TIMERS = ("time", "timeit", "resource", "os")
+
+
+def clocks_in(code):
+    """Lines of code that read a clock, or import one by its own name."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            seen = node.value.id in TIMERS and node.attr in CLOCKS
+            seen |= node.value.id in ("datetime", "date") and node.attr in ("now", "today")
+        elif isinstance(node, ast.ImportFrom):
+            seen = node.module in TIMERS and bool({name.name for name in node.names} & CLOCKS)
+        elif isinstance(node, ast.Import):
+            seen = any(name.name == "timeit" for name in node.names)
+        else:
+            continue
+        if seen:
+            yield node.lineno
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        *("time.perf_counter()", "import timeit", "from time import monotonic", "time.time()"),
+        *("datetime.now()", "resource.getrusage(0)", "from timeit import default_timer as t"),
+    ],
+)
+def test_a_clock_is_recognised(code):
+    assert list(clocks_in(code)) == [1]
+
+
+def test_no_test_looks_at_a_clock():
+    """A busy machine is slow, and must not fail a test: count calls, imports or rows instead."""
+    seen = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for line in clocks_in(path.read_text())
+    ]
+    assert not seen
+
+
+def test_a_test_that_hangs_fails_alone(tmp_path):
+    """Under xdist, too: the worker goes on with the next test."""
+    (tmp_path / "test_slow.py").write_text(
+        "import threading, pytest\n"
+        "@pytest.mark.timeout(1)\n"
+        "def test_hangs():\n    threading.Event().wait()\n"
+        "def test_after():\n    pass\n"
+    )
+    settings = ("-c", ROOT / "pyproject.toml", "--rootdir", tmp_path, "-p", "no:cacheprovider")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *settings, "-n", "1", tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "1 failed, 1 passed" in done.stdout
+    assert "Timeout" in done.stdout
+    assert "crashed" not in done.stdout

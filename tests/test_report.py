@@ -432,8 +432,12 @@ def test_a_failure_leaves_the_old_file(fit, tmp_path, monkeypatch):
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(fit, tmp_path, monkeypatch):
-    monkeypatch.setattr("os.access", lambda *_: False)
-    with pytest.raises(tb.StorageError, match="cannot be written to"):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tvdbayes.report.render", lambda *_, **__: pytest.fail("worked"))
+    monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(tb.StorageError, match=r"'.*fit\.html' could not be written: Permission"):
         write_report(fit, tmp_path / "fit.html")
 
 

@@ -826,7 +826,7 @@ def test_an_interrupted_write_leaves_the_old_file(posterior, saved, monkeypatch,
         raise OSError("the disk is full")
 
     monkeypatch.setattr(os, broken, fail)
-    with pytest.raises(OSError, match="disk is full"):
+    with pytest.raises(StorageError, match=r"could not be written: the disk is full\."):
         storage.save(replace(posterior, seed=99), saved)
     assert saved.read_bytes() == before
     assert os.listdir(saved.parent) == [saved.name]

@@ -15,10 +15,25 @@ import numpy as np
 from tvdbayes._errors import DataError, listing
 from tvdbayes._typing import Array, ArrayLike, BoolArray, IntArray
 
-__all__ = ["Cells", "Compressed", "compress", "distinct_rows", "totals"]
+__all__ = [
+    "LARGEST",
+    "Cells",
+    "Compressed",
+    "check_weights",
+    "compress",
+    "distinct_rows",
+    "totals",
+]
 
 # Below this many possible keys a counting table is faster than sorting.
 _TABLE = 1 << 22
+
+LARGEST = 2.0**53 - 1
+"""The largest number of anything that is counted: beyond it, neighbours are the same number, and a
+loop that counts on does not end."""
+
+_TINY = 1e-280
+"""Weights may not be smaller shares of the largest: masses would vanish."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,14 +197,7 @@ def compress(
                 f"{listing(~finite, column, 'row')}. Drop or repair these rows first."
             )
     counts = columns.get("weights", np.ones(n))
-    if not np.isfinite(counts.sum()):
-        raise DataError(
-            f"The weights add up to more than a number can hold; largest: {counts.max()}."
-        )
-    if (counts < 0).any():
-        raise DataError(
-            f"Weights count rows and must be at least 0; {listing(counts < 0, counts, 'row')}."
-        )
+    check_weights(counts)
     used = counts > 0
     if not used.any():
         raise DataError(
@@ -239,6 +247,27 @@ def _numbers(values: ArrayLike, name: str, ndim: int) -> Array:
     return raw.astype(np.float64, copy=False)
 
 
+def check_weights(counts: Array) -> None:
+    """Raise unless finite weights can be taken for numbers of rows."""
+    if (counts < 0).any():
+        raise DataError(
+            f"Weights count rows and must be at least 0; {listing(counts < 0, counts, 'row')}."
+        )
+    # The largest is looked at first: the sum of several may overflow.
+    largest = counts.max(initial=0.0)
+    if largest > LARGEST or counts.sum() > LARGEST:
+        raise DataError(
+            "Weights count rows and must add up to less than 2**53, from where on one row more "
+            f"makes no difference; the largest is {largest:g}. Divide them all by the same number."
+        )
+    smallest = counts.min(initial=largest, where=counts > 0)
+    if smallest < _TINY * largest:
+        raise DataError(
+            f"Weights range from {smallest:g} to {largest:g}, too far apart to calculate with. "
+            "Give rows that hardly count a weight of 0."
+        )
+
+
 def _optional(*given: ArrayLike | None) -> dict[str, Array]:
     names = ("weights", "offset", "trials")
     return {n: _numbers(v, n, 1) for n, v in zip(names, given, strict=True) if v is not None}
@@ -249,7 +278,8 @@ def _codes(column: Array) -> tuple[IntArray, int]:
     low, high = column.min(), column.max()
     if low == high:
         return np.zeros(column.size, np.intp), 1
-    if high - low < _TABLE and low > -(2**53):
+    # Compared first: the difference of two large numbers may overflow.
+    if low > -LARGEST and high < LARGEST and high - low < _TABLE:
         codes = (column - low).astype(np.intp)
         if (codes + low == column).all():
             return _ranks(codes, int(high - low) + 1)

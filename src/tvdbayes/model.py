@@ -10,10 +10,23 @@ from tvdbayes.cells import Cells
 from tvdbayes.families import AbstractFamily
 from tvdbayes.predictors import AbstractBound, AbstractPredictor, Linear
 
-__all__ = ["Model"]
+__all__ = ["Model", "check_sizes"]
 
 _HUGE = 1e100
-"""Covariates may not be larger, nor differ by less than its inverse."""
+"""Covariates and offsets may not be larger, nor differ by less than its inverse."""
+
+
+def check_sizes(cells: Cells) -> None:
+    """Raise where covariates or offsets are too large, or too close together, to calculate with."""
+    columns = [*zip(cells.names, cells.x.T, strict=True), ("offset", cells.offset)]
+    for name, column in columns:
+        low, high = column.min(), column.max()
+        # Differences are taken last: those of larger numbers overflow.
+        if max(-low, high) > _HUGE or 0 < high - low < 1 / _HUGE:
+            raise DataError(
+                f"The column {name!r} ranges from {low:g} to {high:g}; squares of such numbers "
+                "cannot be computed. Use other units."
+            )
 
 
 @dataclass(frozen=True)
@@ -66,15 +79,7 @@ class Model:
                 f"The column {cells.names[int(empty.argmax())]!r} is 0 in every row, so its "
                 "coefficient cannot be found. Leave it out."
             )
-        spread = np.ptp(cells.x, axis=0)
-        odd = (np.abs(cells.x).max(axis=0) > _HUGE) | ((spread > 0) & (spread < 1 / _HUGE))
-        if odd.any():
-            column = int(odd.argmax())
-            raise DataError(
-                f"The column {cells.names[column]!r} ranges from {cells.x[:, column].min():g} to "
-                f"{cells.x[:, column].max():g}; squares of such numbers cannot be computed. Use "
-                "other units."
-            )
+        check_sizes(cells)
         self.family.check_outcomes(cells.y, cells.trials[cells.x_index], unit="cell")
 
     def pmf(self, cells: Cells, theta: Array) -> Array:

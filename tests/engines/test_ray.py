@@ -90,8 +90,8 @@ def kill_a_worker(patch):
     finished, killed = Ray.finished, []
 
     def then_finished(self, tasks):
-        deadline = time.monotonic() + 10
-        while not killed and time.monotonic() < deadline:
+        running = list(tasks.values())
+        while not killed and self.library.wait(running, num_returns=len(running), timeout=0)[1]:
             killed.extend(list(at_work())[:1])
             for pid in killed:
                 os.kill(pid, signal.SIGKILL)

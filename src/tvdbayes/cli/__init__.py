@@ -71,8 +71,25 @@ def _in_one_line() -> Iterator[None]:
         raise _end("Not enough memory. Use fewer rows, covariates or --jobs.", 1) from error
 
 
+def _open_closed_streams() -> None:
+    """Let what goes to streams that the caller has closed, as by ``2>&-``, go nowhere.
+
+    Python has None in their place, and the next file that is opened would get their number, and
+    with it whatever is written there.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            handle = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(handle, True)
+            setattr(sys, name, os.fdopen(handle, mode))
+
+
 class _Commands(click.Group):
     """Commands in the order they are declared, whose errors take one line."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        _open_closed_streams()
+        return super().main(*args, **extra)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx

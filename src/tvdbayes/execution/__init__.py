@@ -6,6 +6,7 @@ are the same bit for bit. A block whose worker dies is done again, never dropped
 
 from tvdbayes.execution._clusters import CLUSTERS, AbstractCluster, Dask, OnCluster, Ray
 from tvdbayes.execution._executors import AbstractExecutor, Joblib, Serial
+from tvdbayes.execution._parents import beside
 from tvdbayes.execution._threads import single_threaded
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "OnCluster",
     "Ray",
     "Serial",
+    "beside",
     "executor_for",
     "single_threaded",
 ]

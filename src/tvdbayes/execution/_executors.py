@@ -1,11 +1,13 @@
 """Ways to run blocks on this machine."""
 
 import logging
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from tvdbayes.execution._parents import beside
 from tvdbayes.execution._threads import single_threaded
 
 __all__ = ["AbstractExecutor", "Joblib", "Serial", "alone"]
@@ -67,11 +69,13 @@ class Joblib(AbstractExecutor):
         from joblib.parallel import get_active_backend
 
         def tasks(some: range) -> Iterator[Any]:
-            return (delayed(alone)(work, block) for block in some)
+            return (delayed(beside)(os.getpid(), alone, work, block) for block in some)
 
+        # A process without a block would never be told to end with this one.
+        n_jobs = max(1, min(self.n_jobs, len(blocks)))
         if get_active_backend()[0].supports_return_generator:
-            yield from Parallel(self.n_jobs, return_as="generator")(tasks(blocks))
+            yield from Parallel(n_jobs, return_as="generator")(tasks(blocks))
             return
-        with Parallel(self.n_jobs) as parallel:
-            for at in range(0, len(blocks), _WAVE * self.n_jobs):
-                yield from parallel(tasks(blocks[at : at + _WAVE * self.n_jobs]))
+        with Parallel(n_jobs) as parallel:
+            for at in range(0, len(blocks), _WAVE * n_jobs):
+                yield from parallel(tasks(blocks[at : at + _WAVE * n_jobs]))

@@ -2,7 +2,8 @@
 
 The name of a kept result is a checksum of all it depends on: the task (with the checksum of its
 data), the experiment, the code, and the versions of NumPy and SciPy. So an interrupted run goes on
-where it was, what is known is not computed again, and nothing is taken for what it is not.
+where it was, what is known is not computed again, and nothing is taken for what it is not. Parts
+are sealed as saved fits are: one that was altered is run again.
 """
 
 import os
@@ -12,17 +13,18 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import scipy
 
 from tvdbayes._errors import Interrupted, MemoryBudgetError, StorageError
-from tvdbayes.execution import single_threaded
+from tvdbayes.execution import beside, single_threaded
 from tvdbayes.experiments._base import AbstractExperiment, Measured, Task
+from tvdbayes.storage import read_archive, write_archive
 
 __all__ = ["run_tasks"]
+
+_FORMAT, _VERSION = "tvdbayes part", 1
 
 _AROUND = ("bounds", "cli", "frontends", "plan", "plots", "refits", "report", "storage")
 """Rooms that no measurement goes through."""
@@ -57,7 +59,9 @@ def run_tasks(
     n_done = len(tasks) - len(missing)
     if progress is not None:
         progress(n_done, len(tasks))
-    work = (delayed(_measure)(experiment, task, path) for task, path in missing)
+    work = (
+        delayed(beside)(os.getpid(), _measure, experiment, task, path) for task, path in missing
+    )
     try:
         for _ in Parallel(n_jobs, return_as="generator_unordered", batch_size=1)(work):
             n_done += 1
@@ -81,14 +85,8 @@ def _measure(experiment: AbstractExperiment, task: Task, path: Path) -> None:
     with single_threaded():
         found = experiment.measure(task)
     # Whole or not at all, also if two runs write the same part.
-    part = path.with_name(f"{path.stem}-{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            arrays: dict[str, Any] = {key: np.asarray(value, float) for key, value in found.items()}
-            np.savez(file, **arrays)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    arrays = {f"{key}.npy": np.asarray(value, float) for key, value in found.items()}
+    write_archive(path, {"format": _FORMAT, "version": _VERSION, "part": path.stem}, arrays)
 
 
 def _measured(path: Path, known: Measured | None) -> Measured:
@@ -101,11 +99,13 @@ def _measured(path: Path, known: Measured | None) -> Measured:
 def _load(path: Path) -> Measured | None:
     """What a part holds; None if it is not there or damaged, so that it is run again."""
     try:
-        # Opened here, as NumPy leaves a file open that turns out to be none of its own.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            return {key: stored[key] for key in stored.files}
-    except (OSError, ValueError, EOFError, BadZipFile):
+        header, arrays = read_archive(path, _FORMAT, _VERSION)
+    except StorageError:
         return None
+    if header.get("part") != path.stem:
+        # Another part under this name.
+        return None
+    return {key.removesuffix(".npy"): value for key, value in arrays.items()}
 
 
 def _key(experiment: AbstractExperiment, task: Task) -> str:

@@ -1,6 +1,6 @@
 """The law of the outcome given its linear predictors, one family per class."""
 
-from tvdbayes.families._base import AbstractFamily, Jet
+from tvdbayes.families._base import AbstractFamily, Jet, odd_trials
 from tvdbayes.families.bounded import Bernoulli, BetaBinomial, Binomial
 from tvdbayes.families.categorical import Categorical, Ordinal
 from tvdbayes.families.counts import DiscreteWeibull, Geometric, NegativeBinomial, Poisson
@@ -32,6 +32,7 @@ __all__ = [
     "Probit",
     "ZeroInflated",
     "ZeroTruncated",
+    "odd_trials",
 ]
 
 ALL_LINKS: tuple[AbstractLink, ...] = (Logit(), Probit(), Cloglog())

@@ -17,8 +17,9 @@ import numpy as np
 from tvdbayes._array import xp
 from tvdbayes._errors import FamilyError, listing
 from tvdbayes._typing import Array, BoolArray, IntArray
+from tvdbayes.cells import LARGEST
 
-__all__ = ["AbstractFamily", "Jet", "bordered", "from_triangle"]
+__all__ = ["AbstractFamily", "Jet", "bordered", "from_triangle", "odd_trials"]
 
 _MOST_ELEMENTS = 1 << 20
 """Nodes x predictors that a sum over the support holds at a time."""
@@ -170,16 +171,16 @@ class AbstractFamily(ABC):
     ) -> None:
         """Raise unless every outcome lies in the support; ``numbers`` name the units."""
         if self.needs_trials:
-            odd = ~((trials >= 1) & (trials == xp.round(trials)))
+            odd = odd_trials(trials)
             if odd.any():
                 raise FamilyError(
-                    "Trials must be whole numbers of at least 1; "
+                    "Trials must be whole numbers of at least 1, below 2**53; "
                     f"{listing(odd, trials, unit, numbers)}. Check the trials."
                 )
-        huge = y > 2.0**53
+        huge = y > LARGEST
         if huge.any():
             raise FamilyError(
-                "Outcomes must be at most 2**53, beyond which neighbours are the same number; "
+                "Outcomes must be below 2**53, from where on neighbours are the same number; "
                 f"{listing(huge, y, unit, numbers)}. Rescale them."
             )
         wrong = ~self.possible(y, trials)
@@ -189,3 +190,9 @@ class AbstractFamily(ABC):
                 "Check the outcome column (round it if it should be whole), or choose another "
                 "family."
             )
+
+
+def odd_trials(trials: Array) -> BoolArray:
+    """Which trials are no whole numbers of at least 1 and below 2**53."""
+    odd: BoolArray = ~((trials >= 1) & (trials <= LARGEST) & (trials == xp.round(trials)))
+    return odd

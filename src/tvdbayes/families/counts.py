@@ -16,6 +16,7 @@ from tvdbayes._array import (
     xp,
 )
 from tvdbayes._typing import Array, BoolArray
+from tvdbayes.cells import LARGEST
 from tvdbayes.families._base import AbstractFamily, Jet, from_triangle
 from tvdbayes.families._negbin import by_outcome, log_negbin
 from tvdbayes.families._support import count_nodes, mean_by_sum, panels
@@ -34,6 +35,11 @@ _NOTHING = 1e-6
 # Below this many, the plain formula is right to 13 digits, and faster.
 _SMALL = 50
 _HALF_LOG_2PI = 0.9189385332046727
+
+
+def _poisson(rng: np.random.Generator, mean: Array) -> Array:
+    """Poisson counts; NumPy refuses means that are larger than any count of a data set can be."""
+    return np.minimum(rng.poisson(np.minimum(mean, 2 * LARGEST)), LARGEST)
 
 
 class _Counts(AbstractFamily):
@@ -93,7 +99,7 @@ class Poisson(_Counts):
         return off
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
-        return rng.poisson(self.mean(eta, trials)).astype(float)
+        return _poisson(rng, self.mean(eta, trials))
 
     def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
         # pmf ** power is a bump of this width. Where it is wide, a sum over every step-th outcome
@@ -133,7 +139,8 @@ class Geometric(_Counts):
         return value, first[None], second[None, None]
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
-        return rng.geometric(1 / (1 + self.mean(eta, trials))).astype(float) - 1
+        drawn: Array = np.minimum(rng.geometric(1 / (1 + self.mean(eta, trials))) - 1.0, LARGEST)
+        return drawn
 
     def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
         return count_nodes(self.mean(eta, trials), xp.array(1.0))
@@ -186,10 +193,12 @@ class NegativeBinomial(_Counts):
         size = self._size(eta)
         if known(xp.max(y, initial=0.0) + xp.max(size) > _PLAIN, True):
             return super().slopes(y, eta, trials)
-        mean = _exp(eta[0])
+        # The same bound in both terms, which must cancel.
+        log_mean = xp.minimum(eta[0], _LARGE)
+        mean = xp.exp(log_mean)
         whole = size + mean
         log_whole = xp.log(whole)
-        pmf = xp.exp(by_outcome(_log_rising, y, size) + y * eta[0] - (y + size) * log_whole)
+        pmf = xp.exp(by_outcome(_log_rising, y, size) + y * log_mean - (y + size) * log_whole)
         off = (y - mean) * (size / whole)
         gap = size * log_whole + by_outcome(self._lag_and_log, y, size)
         return pmf, xp.stack([pmf * off, pmf * (gap + off)])
@@ -218,7 +227,7 @@ class NegativeBinomial(_Counts):
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
         size = self._size(eta)
-        return rng.poisson(rng.standard_gamma(size) * self.mean(eta, trials) / size).astype(float)
+        return _poisson(rng, rng.standard_gamma(size) * self.mean(eta, trials) / size)
 
     def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
         return count_nodes(self.mean(eta, trials), 1 / self._size(eta))
@@ -302,7 +311,7 @@ class DiscreteWeibull(_Counts):
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
         time = rng.standard_exponential(eta.shape[1:]) ** (1 / self._shape(eta))
-        drawn: Array = xp.floor(_exp(eta[0]) * time)
+        drawn: Array = xp.minimum(xp.floor(_exp(eta[0]) * time), LARGEST)
         return drawn
 
     def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:

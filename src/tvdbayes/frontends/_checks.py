@@ -8,6 +8,7 @@ from tvdbayes._errors import DataError, WildValueWarning, warn
 from tvdbayes._typing import Array
 from tvdbayes.cells import Cells
 from tvdbayes.families import AbstractFamily
+from tvdbayes.model import check_sizes
 from tvdbayes.predictors import Linear, dependent_columns
 
 __all__ = ["check_table"]
@@ -19,7 +20,9 @@ _WILD_Y = 1e6
 def check_table(cells: Cells, law: AbstractFamily, linear: Linear, ridge: float | str) -> None:
     """Raise for data that cannot identify the coefficients; warn of wild values."""
     if cells.n_obs < 2:
-        raise DataError("The data hold 1 sample (1 row of positive weight); at least 2 are needed.")
+        held = "1 sample" if cells.n_obs == 1 else f"rows of a total weight of {cells.n_obs:g}"
+        raise DataError(f"The data hold {held}; at least 2 rows are needed. Weights count rows.")
+    check_sizes(cells)
     if law.binary and np.ptp(cells.y) == 0:
         raise DataError(
             f"Every outcome is {cells.y[0]:g}; both 0 and 1 must occur to tell them apart."

@@ -104,7 +104,10 @@ def trials_of(table: Table, trials: str | float | None, law: AbstractFamily) -> 
             'Leave it out, or use family="binomial".'
         )
     if isinstance(trials, Real) and not isinstance(trials, bool):
-        return np.full(len(table.frame), float(trials))
+        try:
+            return np.full(len(table.frame), float(trials))
+        except OverflowError as error:
+            raise FamilyError("Trials must be below 2**53. Check trials=.") from error
     return numbers(table, str(trials))
 
 

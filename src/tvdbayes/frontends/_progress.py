@@ -19,8 +19,10 @@ def progress_bar(wanted: bool | None, label: str) -> Iterator[Report | None]:
     batch.
     """
     notebook = "ipykernel" in sys.modules
-    watched = os.environ.get("TVDBAYES_PROGRESS") != "0" and (notebook or sys.stderr.isatty())
-    if wanted is False or (wanted is None and not watched):
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    watched = os.environ.get("TVDBAYES_PROGRESS") != "0" and (notebook or terminal)
+    # Where standard error is closed there is nowhere to show anything.
+    if sys.stderr is None or wanted is False or (wanted is None and not watched):
         yield None
         return
     bar = _line if notebook else _bar

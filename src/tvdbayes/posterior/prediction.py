@@ -13,7 +13,7 @@ from tvdbayes._errors import DataError, MemoryBudgetError, SettingsError, listin
 from tvdbayes._typing import Array, ArrayLike, BoolArray, IntArray
 from tvdbayes.cells import Cells, compress
 from tvdbayes.execution import single_threaded
-from tvdbayes.families import AbstractFamily
+from tvdbayes.families import AbstractFamily, odd_trials
 from tvdbayes.posterior._record import Posterior
 from tvdbayes.predictors import AbstractBound
 from tvdbayes.weights import Stream
@@ -93,11 +93,11 @@ class NewRows:
                 "Give one number for each row where it needs them, else leave them out."
             )
         made = compress(x, np.zeros(shape[:1]), offset=offset, trials=trials, names=names)
-        odd = ~((made.cells.trials >= 1) & (made.cells.trials % 1 == 0))[made.cell_of_row]
+        odd = odd_trials(made.cells.trials)[made.cell_of_row]
         if odd.any():
             raise DataError(
-                f"Trials must be whole numbers of at least 1; {listing(odd, trials, 'row')}. "
-                "Check the trials."
+                "Trials must be whole numbers of at least 1, below 2**53; "
+                f"{listing(odd, trials, 'row')}. Check the trials."
             )
         return cls(made.cells, made.cell_of_row)
 

@@ -8,13 +8,11 @@ import base64
 import hashlib
 import os
 import re
-import secrets
 from importlib.resources import files
-from pathlib import Path
 
-from tvdbayes._errors import StorageError
 from tvdbayes.report._page import gather
 from tvdbayes.report._reportable import Reportable
+from tvdbayes.storage import replacing
 
 __all__ = ["Reportable", "render", "write_report"]
 
@@ -69,27 +67,9 @@ def write_report(
     path : str or path
         The file, such as ``fit.html``; its folder must exist.
     """
-    # A link goes on pointing to the file that it points to.
-    target = Path(os.path.realpath(path))
-    if target.is_dir() or not target.parent.is_dir():
-        what = "is a folder" if target.is_dir() else "lies in a folder that does not exist"
-        raise StorageError(f"{os.fspath(path)!r} {what}. Give the name of a file, as fit.html.")
-    if not os.access(target.parent, os.W_OK):
-        raise StorageError(
-            f"The folder of {os.fspath(path)!r} cannot be written to. Choose another, or change "
-            "its permissions."
-        )
-    text = render(fit, title=title, command=command)
-    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
-    try:
-        temporary.write_text(text, "utf-8", newline="\n")
-        os.replace(temporary, target)
-    except OSError as error:
-        raise StorageError(
-            f"{os.fspath(path)!r} could not be written ({error.strerror}). Choose another place."
-        ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    # The file is begun first, so that nobody waits for a page that cannot be written.
+    with replacing(path) as file:
+        file.write(render(fit, title=title, command=command).encode())
 
 
 def _sha256(script: str) -> str:

@@ -3,7 +3,9 @@
 import csv
 import glob
 import os
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -70,7 +72,12 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
     if "\0" in text or not _is_text(text):
         raise DataError(f"A path must be text without zero bytes; got {text!r}.")
     if os.path.isdir(text):
-        inside = (f for f in Path(text).rglob("*") if f.suffix.lower() in PARQUET + CSV)
+        try:
+            inside = [f for f in Path(text).rglob("*") if f.suffix.lower() in PARQUET + CSV]
+        except OSError as error:
+            raise DataError(
+                f"The folder {text!r} cannot be listed: {first_line(error)}."
+            ) from error
         found = [f for f in inside if not _is_hidden(f.relative_to(text))]
     elif is_pattern(text):
         found = [Path(f) for f in glob.glob(text, recursive=True)]
@@ -211,22 +218,38 @@ def register(frame: pd.DataFrame) -> Any:
 
 
 def _connect(ibis: Any) -> Any:
-    return ibis.duckdb.connect(
-        memory_limit=_MEMORY,
-        preserve_insertion_order=False,
-        autoinstall_known_extensions=False,
-        autoload_known_extensions=False,
-    )
+    """A DuckDB in memory that spills to a folder which nobody else can read or guess."""
+    # Made here, with a random name and for this user alone: what spills are rows of the data.
+    spill = tempfile.mkdtemp(prefix="tvdbayes-")
+    try:
+        backend = ibis.duckdb.connect(
+            memory_limit=_MEMORY,
+            temp_directory=spill,
+            preserve_insertion_order=False,
+            autoinstall_known_extensions=False,
+            autoload_known_extensions=False,
+        )
+    except BaseException:
+        shutil.rmtree(spill)
+        raise
+    # With the connection, or at the end of the program, whatever ends it.
+    weakref.finalize(backend, _close, backend.con, spill, os.getpid())
+    return backend
+
+
+def _close(connection: Any, spill: str, owner: int) -> None:
+    """End a connection and remove its folder, unless in a process that was forked off."""
+    if os.getpid() == owner:
+        connection.close()
+        shutil.rmtree(spill, ignore_errors=True)
 
 
 def _shut_in(connection: Any, files: Iterable[str]) -> None:
-    """Let a connection read these files, spill to a folder of its own, and do nothing else."""
+    """Let a connection read these files, spill to a private folder, and do nothing else."""
 
     def text(value: str) -> str:
         return "'" + value.replace("'", "''") + "'"
 
-    spill = Path(tempfile.gettempdir()) / f"tvdbayes-{os.getpid()}"
-    connection.execute(f"SET temp_directory = {text(str(spill))}")
     connection.execute(f"SET allowed_paths = [{', '.join(map(text, sorted(files)))}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")

@@ -5,7 +5,7 @@ Data frames of every library come in through narwhals; only the columns that are
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -14,12 +14,13 @@ import pandas as pd
 
 from tvdbayes._errors import DataError, MissingRowsWarning, listing, warn
 from tvdbayes._typing import Array, BoolArray, IntArray
-from tvdbayes.cells import distinct_rows, totals
+from tvdbayes.cells import check_weights, distinct_rows, totals
 from tvdbayes.sources._table import AbstractSource, Missing, Table, require_unique, wanted
 
 __all__ = ["FrameSource", "open_frame"]
 
 _WIDE = (np.dtype(bool), np.dtype(np.int64), np.dtype(np.float64))
+_INT64 = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +113,10 @@ def _column(series: nw.Series[Any], name: str) -> pd.Series:
         if isinstance(column.dtype, pd.CategoricalDtype):
             return column
         return _plain(column, name)
+    if dtype in (nw.Int128, nw.UInt128):
+        # NumPy has no such numbers; beyond 64 bits they are rounded, as Python's integers are.
+        narrow = bool(series.is_between(_INT64.min, _INT64.max).all())
+        series = series.cast(nw.Int64 if narrow else nw.Float64)
     if dtype.is_numeric() or dtype == nw.Boolean:
         values = series.to_numpy()
         return _plain(pd.Series(values), name)
@@ -130,7 +135,9 @@ def _plain(column: pd.Series, name: str) -> pd.Series:
     kind = getattr(column.dtype, "kind", "O")
     if kind in "biuf" and isinstance(column.dtype, np.dtype):
         # Formulas calculate with columns: narrow numbers would overflow, or round, unseen.
-        return column if column.dtype in _WIDE else column.astype(_wide(column))
+        # What no float64 can hold becomes infinite here, and is refused as such.
+        with np.errstate(over="ignore"):
+            return column if column.dtype in _WIDE else column.astype(_wide(column))
     if kind in "biuf":
         if kind == "b" and not column.isna().any():
             return column.astype(bool)
@@ -141,10 +148,16 @@ def _plain(column: pd.Series, name: str) -> pd.Series:
             "category. Convert it first."
         )
     values = column.astype(object)
-    present = values[~values.isna()]
+    try:
+        present = values[~values.isna()]
+    except InvalidOperation as error:
+        raise DataError(
+            f"The column {name!r} holds a signalling NaN, a decimal that cannot be compared. "
+            "Repair these rows first."
+        ) from error
     numbers = present.map(lambda v: isinstance(v, int | float | np.number | Decimal)).to_numpy(bool)
     if len(present) and numbers.all():
-        return pd.Series(values.to_numpy(dtype=float, na_value=np.nan))
+        return pd.Series(values.map(_as_float, na_action="ignore").to_numpy(float, na_value=np.nan))
     if numbers.any():
         first = present.iloc[int(np.argmin(numbers))]
         raise DataError(
@@ -154,8 +167,16 @@ def _plain(column: pd.Series, name: str) -> pd.Series:
     return values
 
 
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        # As text of as many digits would be read; columns with infinite values are refused.
+        return np.inf if value > 0 else -np.inf
+
+
 def _wide(column: pd.Series) -> type[np.number]:
-    whole = column.dtype.kind != "f" and bool((column <= np.iinfo(np.int64).max).all())
+    whole = column.dtype.kind != "f" and bool((column <= _INT64.max).all())
     return np.int64 if whole else np.float64
 
 
@@ -192,10 +213,7 @@ def _weights(column: pd.Series, name: str, kept: BoolArray) -> Array:
         )
     _require_present(column, name, kept)
     counts = np.where(kept, column.to_numpy(float), 0.0)
-    if (counts < 0).any():
-        raise DataError(
-            f"Weights count rows and must be at least 0; {listing(counts < 0, counts, 'row')}."
-        )
+    check_weights(counts)
     return counts
 
 

@@ -11,7 +11,7 @@ from tvdbayes import __version__
 from tvdbayes._errors import StorageError
 from tvdbayes.families import AbstractFamily
 from tvdbayes.posterior import Posterior
-from tvdbayes.storage._archive import read_archive, refusing, write_archive
+from tvdbayes.storage._archive import read_archive, refusing, replacing, write_archive
 from tvdbayes.storage._forms import FORMS, Form, form_of
 from tvdbayes.storage._plain import Packer, Unpacker
 
@@ -22,8 +22,11 @@ __all__ = [
     "StorageError",
     "form_of",
     "load",
+    "read_archive",
     "read_record",
+    "replacing",
     "save",
+    "write_archive",
     "write_record",
 ]
 

@@ -22,9 +22,9 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 import numpy as np
 from numpy.lib import format as npy
 
-from tvdbayes._errors import StorageError, TVDBayesError
+from tvdbayes._errors import StorageError, TVDBayesError, first_line
 
-__all__ = ["AnyArray", "read_archive", "refusing", "write_archive"]
+__all__ = ["AnyArray", "read_archive", "refusing", "replacing", "write_archive"]
 
 AnyArray = np.ndarray[Any, Any]
 
@@ -46,7 +46,7 @@ def write_archive(
     path: str | os.PathLike[str], header: Mapping[str, object], arrays: Mapping[str, AnyArray]
 ) -> None:
     """Write a header and arrays; a failure leaves what was there before."""
-    with _replacing(path) as file:
+    with replacing(path) as file:
         with ZipFile(file, "w", ZIP_STORED) as archive:
             parts = {name: _write_array(archive, name, array) for name, array in arrays.items()}
             text = json.dumps({**header, "parts": parts}, allow_nan=False).encode()
@@ -67,6 +67,7 @@ def read_archive(
     path: str | os.PathLike[str], name: str, version: int
 ) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     """The header and arrays of a file of this format, or `StorageError`."""
+    path = _as_path(path)
     with _opened(path) as file, refusing(path):
         _check_seal(file)
         with ZipFile(file) as archive:
@@ -94,36 +95,57 @@ def _words(error: Exception) -> str:
     return text if isinstance(error, TVDBayesError) else f"{type(error).__name__}, {text}"
 
 
+def _as_path(path: str | os.PathLike[str]) -> Path:
+    """The path of a file. Numbers are refused: `open` would take them for files already open."""
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise StorageError(
+            f"The name of a file must be text (or a path) without zero bytes; got {path!r:.80}."
+        )
+    return Path(text)
+
+
 @contextmanager
-def _opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
         file = open(path, "rb")  # noqa: SIM115 (closed below)
     except (FileNotFoundError, IsADirectoryError) as error:
         raise StorageError(
-            f"There is no file {os.fspath(path)!r}. Check the name and the working directory."
+            f"There is no file {str(path)!r}. Check the name and the working directory."
         ) from error
+    except (OSError, UnicodeEncodeError) as error:
+        raise StorageError(f"{str(path)!r:.200} cannot be opened: {first_line(error)}.") from error
     with file:
         yield file
 
 
 @contextmanager
-def _replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A new file that takes the place of the old one once it is complete and on the disk."""
-    # A link goes on pointing to the file that it points to.
-    target = Path(os.path.realpath(path))
-    if target.is_dir() or not target.parent.is_dir():
-        what = "is a folder" if target.is_dir() else "lies in a folder that does not exist"
-        raise StorageError(f"{os.fspath(path)!r} {what}. Give the name of a file.")
-    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    path = _as_path(path)
     try:
-        with open(temporary, "xb+") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
-    _sync_folder(target.parent)
+        # A link goes on pointing to the file that it points to.
+        target = Path(os.path.realpath(path))
+        if target.is_dir() or not target.parent.is_dir():
+            what = "is a folder" if target.is_dir() else "lies in a folder that does not exist"
+            raise StorageError(f"{str(path)!r} {what}. Give the name of a file.")
+        if target.exists() and not target.is_file():
+            raise StorageError(f"{str(path)!r} is a device, not a file. Give the name of a file.")
+        temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+        try:
+            with open(temporary, "xb+") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
+        _sync_folder(target.parent)
+    except (OSError, UnicodeEncodeError) as error:
+        raise StorageError(
+            f"{str(path)!r:.200} could not be written: {first_line(error)}. No part of it is left. "
+            "Free some space, or choose another place."
+        ) from error
 
 
 def _sync_folder(folder: Path) -> None:
