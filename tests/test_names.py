@@ -335,7 +335,7 @@ def test_backticks_of_all_kinds_survive_a_file():
     assert quoted("") == "``"
 
 
-def test_many_terms_are_read(data):
-    wide = data.assign(**{f"x.{j}": data["x"] == j for j in range(150)})
-    reading = read_formula("y ~ " + " + ".join(f"x.{j}" for j in range(150)), list(wide.columns))
-    assert reading.columns == tuple(f"x.{j}" for j in range(150))
+def test_many_terms_are_read_in_their_order():
+    names = [f"x.{j}" for j in range(150)]
+    reading = read_formula("y ~ " + " + ".join(names), ["y", *names])
+    assert reading.columns == tuple(names)
