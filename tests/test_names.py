@@ -1,5 +1,7 @@
 """Names of columns: a formula reads the column that is meant, or says why not."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -77,7 +79,7 @@ ODD = [
     "_named_78_",
     "%(name)s {name}",
     "<b>bold</b>",
-    "long" * 200,
+    "long" * 100,
 ]
 
 
@@ -92,15 +94,15 @@ def test_a_name_can_be_read_back_from_its_alias(name):
 
 @pytest.fixture(scope="module")
 def plain(small):
-    return fit_to("y ~ x + log1p(z) + x:z", small)
+    return fit_to("y ~ x + log1p(x) + x:z", small)
 
 
 @pytest.mark.parametrize("name", ODD)
 def test_every_name_can_be_used_by_backticks(small, plain, tmp_path, name):
     odd, ticked = small.rename(columns={"x": name}), quoted(name)
-    fit = fit_to(f"y ~ {ticked} + log1p(z) + {ticked}:z", odd)
+    fit = fit_to(f"y ~ {ticked} + log1p({ticked}) + {ticked}:z", odd)
     assert fit.draws.tobytes() == plain.draws.tobytes()
-    assert fit.param_names == ("Intercept", name, "log1p(z)", f"{name}:z")
+    assert fit.param_names == ("Intercept", name, f"log1p({name})", f"{name}:z")
     fit.save(tmp_path / "fit.tvd")
     for one in (fit, tb.load(tmp_path / "fit.tvd")):
         np.testing.assert_array_equal(one.predict(odd), plain.predict(small))
@@ -128,26 +130,28 @@ def test_reports_and_updates_of_odd_names(small, tmp_path):
 printable = st.text(st.characters(codec="utf-8"), max_size=12)
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
-@given(first=printable, second=printable, outcome=printable)
-def test_names_decide_nothing(first, second, outcome):
-    assume(len({first, second, outcome, "Intercept"}) == 4)
+@cache
+def named(outcome, first, second):
+    """A fit to data whose columns have these names, and predictions."""
     rng = np.random.default_rng(1)
-    x1, x2 = rng.integers(0, 3, 90), rng.integers(0, 3, 90)
-    y = rng.poisson(2, 90)
-    plain = fit_to("y ~ x1 + center(x2) + C(x1):x2", {"y": y, "x1": x1, "x2": x2}, ridge=0.1)
+    x1, x2, y = rng.integers(0, 3, 90), rng.integers(0, 3, 90), rng.poisson(2, 90)
     a, b = quoted(first), quoted(second)
-    other = fit_to(
+    fit = fit_to(
         f"{quoted(outcome)} ~ {a} + center({b}) + C({a}):{b}",
         {second: x2, outcome: y, first: x1},
         ridge=0.1,
     )
+    return fit, fit.predict({second: [5, 1, 0], first: [0, 1, 2]}).to_numpy()
+
+
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(first=printable, second=printable, outcome=printable)
+def test_names_decide_nothing(first, second, outcome):
+    assume(len({first, second, outcome, "Intercept"}) == 4)
+    (plain, of_plain), (other, of_other) = named("y", "x1", "x2"), named(outcome, first, second)
     assert other.draws.tobytes() == plain.draws.tobytes()
     assert other.posterior.cells.x.tobytes() == plain.posterior.cells.x.tobytes()
-    new = {"x1": [0, 1, 2], "x2": [5, 1, 0]}
-    of_plain = plain.predict(new)
-    of_other = other.predict({second: new["x2"], first: new["x1"]})
-    assert of_other.to_numpy().tobytes() == of_plain.to_numpy().tobytes()
+    assert of_other.tobytes() == of_plain.tobytes()
 
 
 def test_dots_need_no_quotes(data, tmp_path):

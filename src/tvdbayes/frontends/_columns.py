@@ -149,7 +149,6 @@ def encode(reading: Reading, table: Table) -> tuple[Array, tuple[str, ...], Mode
             f"The term {as_written(empty[0])!r} makes no column (a single level?). Leave it out."
         )
     _require_levels_told_apart(spec)
-    require_told_apart([spec])
     for name, column in zip(names, x.T, strict=True):
         wrong = ~np.isfinite(column)
         if wrong.any():
