@@ -201,7 +201,10 @@ def _make_structure(
         )
         for scoped in entry["scoped"]
     ]
-    return EncodedTermStructure(term, scoped_terms, entry["columns"])
+    columns = entry["columns"]
+    for expression in {f["expr"] for scoped in entry["scoped"] for f in scoped["factors"]}:
+        columns = [column.replace(expression, now(expression)) for column in columns]
+    return EncodedTermStructure(term, scoped_terms, columns)
 
 
 def _make_factor(

@@ -1,7 +1,7 @@
 """Data that a formula has encoded, before anything is fitted to them."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Literal
 
@@ -128,8 +128,12 @@ def survey(
         trials=n_trials,
         names=encoded.names,
     )
-    model = Model(law, encoded.linear if network is None else network)
-    _require_own_names(model.param_names(made.cells))
+    model = Model(law, encoded.linear)
+    # A network has no coefficients that would be asked for by name.
+    if network is None:
+        _require_own_names(model.param_names(made.cells))
+    else:
+        model = replace(model, predictor=network)
     return Survey(
         formula,
         model,
