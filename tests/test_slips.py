@@ -166,6 +166,8 @@ def test_pieces_on_a_cluster_name_the_cell(data, client, tmp_path, column):
                 "y ~ x", given, client=client, family="poisson", n_draws=1, chunk_rows=size
             )
         assert f"1 of 120 is not (first: 3O in row {row})" in str(caught.value)
+        # Found at the first look: what `fit` says of the sample does not apply to all rows.
+        assert "missing=" not in str(caught.value)
 
 
 def test_categories_on_purpose_of_any_name_on_a_cluster(data, client):
