@@ -298,7 +298,11 @@ def test_tables_that_would_not_fit_are_refused(frame, monkeypatch):
         (lambda d: d, {"kind": "pmf", "outcomes": []}, "takes a list"),
         (lambda d: d, {"kind": "pmf", "outcomes": 3}, "takes a list"),
         (lambda d: d, {"kind": "pmf", "outcomes": (y for y in [1])}, "takes a list"),
-        (lambda d: d.assign(age=list("abcde")), {}, "cannot be encoded as in the fit"),
+        (
+            lambda d: d.assign(age=list("abcde")),
+            {},
+            r"'age' must hold numbers, as .log\(age\). calculates with it; 5 of 5",
+        ),
         (lambda d: d.assign(region=5), {}, r"not seen: \{5"),
         (lambda d: d, {"kind": "outcome", "seed": -1}, "seed"),
     ],

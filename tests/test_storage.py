@@ -20,6 +20,9 @@ from tvdbayes import storage
 from tvdbayes.divergences import ALL_DIVERGENCES
 from tvdbayes.families import ALL_FAMILIES
 from tvdbayes.frontends import _files
+from tvdbayes.frontends._columns import model_matrix
+from tvdbayes.frontends._encoded import columns_of
+from tvdbayes.frontends._guard import read_formula
 from tvdbayes.frontends._transforms import formula_context
 from tvdbayes.partitions import LearnedGroups, report_groups
 from tvdbayes.posterior.prediction import NewRows, pmf
@@ -304,7 +307,7 @@ def quiet_fit(formula, frame, **options):
 
 
 def encoded(spec, frame):
-    return np.asarray(spec.get_model_matrix(frame, context=formula_context()), float)
+    return np.asarray(model_matrix(spec, frame)[0], float)
 
 
 @pytest.fixture(scope="module")
@@ -314,9 +317,8 @@ def simple(frame):
 
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_new_data_are_encoded_as_before(formula, frame, simple, tmp_path):
-    matrix = Formula(formula.partition("~")[2]).get_model_matrix(
-        frame, context=formula_context(np.ones(len(frame))), output="numpy", na_action="ignore"
-    )
+    terms = read_formula(formula, list(frame.columns)).terms
+    matrix, _ = model_matrix(terms, frame, np.ones(len(frame)))
     # Only the encoding matters here, and fits of thirty coefficients take long.
     before = replace(simple, formula=formula, encoding=matrix.model_spec, data=None)
     _files.save_fit(before, tmp_path / "fit.tvd")
@@ -882,3 +884,31 @@ def test_a_file_of_version_0_1_0_loads(frame):
     summary = json.loads((DATA / "fit_0_1_0.json").read_text())
     assert hashlib.sha256(fit.draws.tobytes("C")).hexdigest() == summary["draws"]
     np.testing.assert_allclose(fit.estimate, summary["estimate"], rtol=1e-12)
+
+
+def test_encodings_of_files_without_aliases_are_read(frame):
+    """Early files call a column by its own name, whatever that is."""
+    frame = frame.assign(**{"my column": frame["x"], "sum": frame["x"]})
+    formula = "`my column` + `my column`:g + I(scale(sum) * 2)"
+    before = Formula(formula).get_model_matrix(
+        frame, context=formula_context(np.ones(len(frame))), output="numpy", na_action="ignore"
+    )
+    spec = before.model_spec
+    taken = {
+        **{name: _files._word(getattr(spec, name)) for name in _files._SETTINGS},
+        "ensure_full_rank": spec.ensure_full_rank,
+        "columns": ["g", "my column", "sum"],
+        "terms": ["1", "`my column`", "`my column`:`g`", "I(scale(sum) * 2)"],
+        "structure": [_files._take_structure(entry) for entry in spec.structure],
+        "transforms": spec.transform_state,
+        "levels": {
+            expr: [kind.value, {k: v for k, v in state.items() if k != "contrasts"}]
+            for expr, (kind, state) in spec.encoder_state.items()
+        },
+    }
+    made = _files._make_spec(taken)
+    assert columns_of([made]) == ["g", "my column", "sum"]
+    # Few rows, so that levels, means and scales cannot be learned from them.
+    few = [5, 11, 12]
+    rows = encoded(made, frame.iloc[few].reset_index(drop=True))
+    np.testing.assert_array_equal(rows, np.asarray(before, float)[few])

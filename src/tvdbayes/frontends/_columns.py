@@ -1,20 +1,36 @@
 """Columns of a table, checked: what goes into cells."""
 
+import re
 import warnings
+from collections import Counter
+from collections.abc import Iterable
 from numbers import Real
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from formulaic import ModelSpec
+from formulaic import Formula, ModelSpec
+from formulaic.errors import DataMismatchWarning
 
 from tvdbayes._errors import DataError, FamilyError, FormulaError, SettingsError
 from tvdbayes._typing import Array
 from tvdbayes.families import AbstractFamily
-from tvdbayes.frontends._guard import Reading
+from tvdbayes.frontends._guard import Reading, calculated_with, not_by_category
+from tvdbayes.frontends._names import alias_of, as_written, readable
 from tvdbayes.frontends._transforms import formula_context
-from tvdbayes.sources import Table
+from tvdbayes.sources import Table, mostly_numbers, no_numbers
 
-__all__ = ["encode", "numbers", "offsets", "require_name", "trials_of"]
+__all__ = [
+    "encode",
+    "model_matrix",
+    "numbers",
+    "offsets",
+    "refuse_slips",
+    "require_name",
+    "require_numbers",
+    "require_told_apart",
+    "trials_of",
+]
 
 _MOST_COLUMNS = 1000
 
@@ -30,43 +46,96 @@ def require_name(name: object, what: str) -> None:
 
 def numbers(table: Table, name: str) -> Array:
     """A column of numbers, one for each distinct row."""
+    require_numbers(table, name)
+    return table.frame[name].to_numpy(dtype=float)
+
+
+def _holds_numbers(column: pd.Series) -> bool:
+    return getattr(column.dtype, "kind", "O") in "biuf"
+
+
+def require_numbers(table: Table, name: str, where: str = "") -> None:
+    """Raise unless a column holds numbers, and name the first cell that does not."""
     column = table.frame[name]
-    if getattr(column.dtype, "kind", "O") not in "biuf":
+    if _holds_numbers(column):
+        return
+    wrong = no_numbers(column)
+    found = (
+        f"{table.listing(wrong, column)}. Repair these cells, or convert the column first."
+        if wrong.any()
+        else f"got numbers written as text (first: {column.iloc[0]!r}). Convert it first."
+    )
+    raise DataError(f"The column {name!r} must hold numbers{where}; {found}")
+
+
+def refuse_slips(table: Table, name: str, on_purpose: str) -> None:
+    """Raise where a column is text for a few cells that are no numbers.
+
+    `on_purpose` says how to use the column as the category that these cells make of it.
+    """
+    column = table.frame[name]
+    if _holds_numbers(column) or isinstance(column.dtype, pd.CategoricalDtype):
+        return
+    if mostly_numbers(column.unique()):
         raise DataError(
-            f"The column {name!r} must hold numbers; got text or categories "
-            f"(first: {column.iloc[0]!r}). Convert it first."
+            f"Values of {name!r} are numbers in the main; "
+            f"{table.listing(no_numbers(column), column)}. Repair these cells, or empty them and "
+            f'pass missing="drop" to leave their rows out. {on_purpose}'
         )
-    return column.to_numpy(dtype=float)
+
+
+def model_matrix(
+    terms: Formula | ModelSpec, frame: pd.DataFrame, weights: Array | None = None
+) -> tuple[Any, str | None]:
+    """What formulaic makes of some rows, and which of their values are no level, in words."""
+    columns = {alias_of(str(name)): frame[name] for name in frame}
+    columns = columns or {"": pd.Series(np.ones(len(frame)))}
+    with warnings.catch_warnings(record=True) as said, np.errstate(all="ignore"):
+        warnings.simplefilter("always")
+        matrix = terms.get_model_matrix(
+            pd.DataFrame(columns, copy=False),
+            context=formula_context(weights),
+            output="numpy",
+            na_action="ignore",
+        )
+    unknown = [str(w.message) for w in said if issubclass(w.category, DataMismatchWarning)]
+    if not unknown:
+        return matrix, None
+    # NumPy's numbers name their type, which says nothing to a reader.
+    values = re.findall(r"\{.*\}", re.sub(r"np\.\w+\(([^()]*)\)", r"\1", unknown[0]), re.DOTALL)
+    return matrix, ", ".join(values)
 
 
 def encode(reading: Reading, table: Table) -> tuple[Array, tuple[str, ...], ModelSpec]:
     """Covariates of the distinct rows, their names, and the spec that encodes new data alike."""
     used = table.frame.loc[:, list(reading.columns)]
+    for name, where in calculated_with(reading.terms).items():
+        require_numbers(table, name, f", as {where!r} calculates with it")
+    for name in sorted(not_by_category(reading.terms)):
+        refuse_slips(table, name, f"If they are categories, write C({as_written(alias_of(name))}).")
     for name in reading.columns:
-        column = used[name]
-        if getattr(column.dtype, "kind", "O") in "biuf":
+        if _holds_numbers(used[name]):
             continue
-        n_levels = column.nunique()
+        n_levels = used[name].nunique()
         if n_levels > _MOST_COLUMNS:
             raise FormulaError(
                 f"The column {name!r} has {n_levels:,} levels; at most {_MOST_COLUMNS} can be "
                 "encoded. Is it an identifier?"
             )
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore", RuntimeWarning)
-            matrix = reading.terms.get_model_matrix(
-                used if len(used.columns) else pd.DataFrame({"": np.ones(len(table.frame))}),
-                context=formula_context(table.counts),
-                output="numpy",
-                na_action="ignore",
-            )
+        matrix, unknown = model_matrix(reading.terms, used, table.counts)
         x = np.asarray(matrix, float)
     except Exception as error:
         # formulaic wraps whatever a transform raises; the user needs its words, not its type.
-        raise FormulaError(f"The formula cannot be evaluated on these data: {error}") from error
+        said = readable(str(error))
+        raise FormulaError(f"The formula cannot be evaluated on these data: {said}") from error
+    if unknown is not None:
+        raise DataError(
+            f"The data have values that are not among levels=: {unknown}. Name all levels, or drop "
+            "these rows first."
+        )
     spec = matrix.model_spec
-    names = tuple(map(str, spec.column_names))
+    names = tuple(readable(str(name)) for name in spec.column_names)
     if not names:
         raise FormulaError("The formula has no terms. Write 1 for an intercept alone.")
     if len(names) > _MOST_COLUMNS:
@@ -77,8 +146,9 @@ def encode(reading: Reading, table: Table) -> tuple[Array, tuple[str, ...], Mode
     empty = [str(term) for term, columns in spec.term_indices.items() if not len(columns)]
     if empty:
         raise FormulaError(
-            f"The term {empty[0]!r} makes no column (a single level?). Leave it out."
+            f"The term {as_written(empty[0])!r} makes no column (a single level?). Leave it out."
         )
+    _require_levels_told_apart(spec)
     for name, column in zip(names, x.T, strict=True):
         wrong = ~np.isfinite(column)
         if wrong.any():
@@ -87,6 +157,40 @@ def encode(reading: Reading, table: Table) -> tuple[Array, tuple[str, ...], Mode
                 f"{table.listing(wrong, column)}. Drop or repair these rows first."
             )
     return x, names, spec
+
+
+def _require_levels_told_apart(spec: ModelSpec) -> None:
+    """Raise where two levels of a category print alike, since columns are named by them."""
+    for expression, (_, state) in spec.encoder_state.items():
+        levels = list(state.get("categories", ()))
+        texts = Counter(map(str, levels))
+        if len(texts) < len(levels):
+            alike = [level for level in levels if texts[str(level)] > 1]
+            raise DataError(
+                f"{readable(expression)!r} has levels that print alike: "
+                f"{', '.join(map(repr, alike[:2]))}. Make them equal, or rename one of them."
+            )
+
+
+def require_told_apart(specs: Iterable[ModelSpec]) -> None:
+    """Raise where terms of one or several formulas make different columns of one name."""
+    term_of: dict[str, str] = {}
+    for spec in specs:
+        made: set[str] = set()
+        for entry in spec.structure:
+            term = as_written(str(entry.term))
+            for name in map(readable, map(str, entry.columns)):
+                if name in made or term_of.setdefault(name, term) != term:
+                    both = [_in_words(term_of[name]), _in_words(term)]
+                    raise FormulaError(
+                        f"Two columns of the model would be called {name!r}: one made of "
+                        f"{both[0]}, one of {both[1]}. Rename a column of the data."
+                    )
+                made.add(name)
+
+
+def _in_words(term: str) -> str:
+    return "the intercept" if term == "1" else f"the term {term}"
 
 
 def trials_of(table: Table, trials: str | float | None, law: AbstractFamily) -> Array:

@@ -13,8 +13,9 @@ from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.frontends._columns import offsets
 from tvdbayes.frontends._data import Column, FitData, plain_table
-from tvdbayes.frontends._encoded import columns_of, encode_frame
+from tvdbayes.frontends._encoded import columns_of, encode_table
 from tvdbayes.frontends._fit import Fit
+from tvdbayes.frontends._names import column_of
 from tvdbayes.frontends._predictions import data_of, new_rows, outcome_numbers, posterior_of
 from tvdbayes.frontends._slopes import row_slopes
 from tvdbayes.posterior import Posterior
@@ -187,7 +188,7 @@ def _average_slope(ask: _Question, variable: str, at: Mapping[str, object]) -> A
         moved = {name: column.take(rows) for name, column in columns.items()}
         moved[variable] = Column("number", values)
         table = plain_table(moved, ask.counts[rows])
-        x = encode_frame(fit.encodings, fit.posterior.cells.names, table.frame)
+        x = encode_table(fit.encodings, fit.posterior.cells.names, table)
         offset = offsets(table, data.offset, data.exposure)
         return np.column_stack([x, np.zeros(len(rows)) if offset is None else offset])
 
@@ -217,7 +218,9 @@ def _levels(fit: Fit, name: str, column: Column) -> tuple[object, ...] | None:
         for entry in spec.structure:
             for factor in (f.factor for term in entry.scoped_terms for f in term.factors):
                 kind, _ = spec.encoder_state.get(factor.expr, (None, None))
-                if kind is Factor.Kind.CATEGORICAL and name in map(str, factor.variables or ()):
+                if kind is Factor.Kind.CATEGORICAL and name in map(
+                    column_of, map(str, factor.variables or ())
+                ):
                     return tuple(np.unique(column.values).tolist())
     return None
 

@@ -1,7 +1,5 @@
 """The covariates of all predictors of a family, from one formula for each."""
 
-import re
-import warnings
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -9,15 +7,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 from formulaic import ModelSpec
-from formulaic.errors import DataMismatchWarning
 from formulaic.parser.types import Factor
 
 from tvdbayes._errors import DataError, FormulaError, SettingsError
 from tvdbayes._typing import Array
 from tvdbayes.families import AbstractFamily
-from tvdbayes.frontends._columns import encode
-from tvdbayes.frontends._guard import Reading, read_formula
-from tvdbayes.frontends._transforms import formula_context
+from tvdbayes.frontends._columns import (
+    encode,
+    model_matrix,
+    require_numbers,
+    require_told_apart,
+)
+from tvdbayes.frontends._guard import Reading, calculated_with, read_formula
+from tvdbayes.frontends._names import alias_of, column_of, mask, quoted, readable
 from tvdbayes.predictors import Linear, dependent_columns
 from tvdbayes.sources import Data, Table, open_data
 
@@ -25,8 +27,8 @@ __all__ = [
     "Encoded",
     "columns_of",
     "encode_all",
-    "encode_frame",
     "encode_new",
+    "encode_table",
     "read_further",
     "without_dependent",
 ]
@@ -50,58 +52,56 @@ def encode_new(spec: ModelSpec, names: tuple[str, ...], data: Data) -> Array:
     if not used:
         return np.ones((len(source.native), len(names)))
     table = source.table(used, None, "error")
-    return encode_frame((spec,), names, table.frame)[table.index]
+    return encode_table((spec,), names, table)[table.index]
 
 
 def columns_of(specs: Sequence[ModelSpec]) -> list[str]:
     """The columns of the data that some specs use."""
-    return sorted({str(name) for spec in specs for name in spec.required_variables})
+    return sorted({column_of(str(name)) for spec in specs for name in spec.required_variables})
 
 
-def encode_frame(specs: Sequence[ModelSpec], names: Sequence[str], frame: pd.DataFrame) -> Array:
+def encode_table(specs: Sequence[ModelSpec], names: Sequence[str], table: Table) -> Array:
     """Covariates (n, p) with these names, each from the first spec that makes it."""
     made: dict[str, Array] = {}
     for spec in specs:
-        for name, column in zip(spec.column_names, _replay(spec, frame).T, strict=True):
-            made.setdefault(str(name), column)
+        for name, column in zip(spec.column_names, _replay(spec, table).T, strict=True):
+            made.setdefault(readable(str(name)), column)
     return np.column_stack([made[name] for name in names])
 
 
-def _replay(spec: ModelSpec, frame: pd.DataFrame) -> Array:
+def _replay(spec: ModelSpec, table: Table) -> Array:
     """Rows encoded as a spec remembers it, all of its columns."""
+    frame = table.frame
     if not spec.required_variables:
         return np.ones((len(frame), len(spec.column_names)))
-    # Numbers where the fit saw a category are levels too, which formulaic does not notice.
-    levels = {
-        name: frame[name].astype(object)
-        for name, (kind, _) in spec.encoder_state.items()
-        if kind is Factor.Kind.CATEGORICAL and name in frame and frame[name].dtype.kind in "biuf"
-    }
-    frame = frame.assign(**levels)
+    columns = {name: frame[name] for name in columns_of((spec,))}
+    for name, column in columns.items():
+        kind, _ = spec.encoder_state.get(alias_of(name), (None, None))
+        if kind is Factor.Kind.CATEGORICAL and column.dtype.kind in "biuf":
+            # Numbers where the fit saw a category are levels too, which formulaic does not notice.
+            columns[name] = column.astype(object)
+        elif kind is Factor.Kind.NUMERICAL:
+            require_numbers(table, name)
+    for name, where in calculated_with(spec.formula).items():
+        require_numbers(table, name, f", as {where!r} calculates with it")
     # formulaic writes to a spec as it goes, and would remember data that it then refuses.
     spec = spec.update(
         encoder_state=deepcopy(spec.encoder_state), transform_state=deepcopy(spec.transform_state)
     )
-    with warnings.catch_warnings(record=True) as said, np.errstate(all="ignore"):
-        warnings.simplefilter("always")
-        try:
-            matrix = spec.get_model_matrix(
-                frame, context=formula_context(), output="numpy", na_action="ignore"
-            )
-        except Exception as error:
-            # formulaic wraps whatever a transform raises; the user needs its words, not its type.
-            raise DataError(f"The new data cannot be encoded as in the fit: {error}") from error
-    unseen = [str(w.message) for w in said if issubclass(w.category, DataMismatchWarning)]
-    if unseen:
-        # NumPy's numbers name their type, which says nothing to a reader.
-        new = re.findall(r"\{.*\}", re.sub(r"np\.\w+\(([^()]*)\)", r"\1", unseen[0]))
+    try:
+        matrix, unseen = model_matrix(spec, pd.DataFrame(columns, copy=False))
+    except Exception as error:
+        # formulaic wraps whatever a transform raises; the user needs its words, not its type.
+        said = readable(str(error))
+        raise DataError(f"The new data cannot be encoded as in the fit: {said}") from error
+    if unseen is not None:
         known = {
-            factor: sorted(map(str, state["categories"]))
+            readable(factor): sorted(map(str, state["categories"]))
             for factor, (_, state) in spec.encoder_state.items()
             if "categories" in state
         }
         raise DataError(
-            f"The new data have levels that the fit has not seen: {', '.join(new)}. Known are "
+            f"The new data have levels that the fit has not seen: {unseen}. Known are "
             + "; ".join(f"{factor}: {', '.join(names)}" for factor, names in known.items())
             + ". Leave these rows out, or fit with them."
         )
@@ -140,9 +140,9 @@ def read_further(
     found = {}
     for name, terms in (predictors or {}).items():
         text = terms.strip().removeprefix("~").strip() if isinstance(terms, str) else ""
-        if not text or "~" in text:
+        if not text or "~" in mask(text):
             raise FormulaError(f'predictors[{name!r}] must be text such as "~ x"; got {terms!r}.')
-        found[name] = read_formula(f"`{outcome}` ~ {text}", columns)
+        found[name] = read_formula(f"{quoted(outcome)} ~ {text}", columns)
     return found
 
 
@@ -168,5 +168,6 @@ def encode_all(
         new = [j for j, column in enumerate(more_names) if column not in names]
         x, names = np.column_stack([x, more[:, new]]), (*names, *(more_names[j] for j in new))
         blocks[name] = tuple(names.index(column) for column in more_names)
+    require_told_apart([spec, *specs.values()])
     linear = Linear((main,) * law.n_main + tuple(blocks.values()))
     return Encoded(x, names, linear, spec, specs)

@@ -6,7 +6,7 @@ stands what was learned from the data: levels, means, knots, and the columns of 
 
 import ast
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from formulaic import Formula, ModelSpec
 from formulaic.materializers.base import EncodedTermStructure
 from formulaic.materializers.types import EvaluatedFactor, ScopedFactor, ScopedTerm
 from formulaic.parser.types import Factor, Term
+from formulaic.utils.code import format_expr
 from formulaic.utils.variables import Variable
 
 from tvdbayes.families import AbstractFamily
@@ -21,7 +22,8 @@ from tvdbayes.frontends._asked import Asked
 from tvdbayes.frontends._data import Column, FitData
 from tvdbayes.frontends._encoded import columns_of
 from tvdbayes.frontends._fit import Fit
-from tvdbayes.frontends._guard import read_formula
+from tvdbayes.frontends._guard import FUNCTIONS, read_formula
+from tvdbayes.frontends._names import alias_of, as_written, column_of, quoted, readable, rewrite
 from tvdbayes.frontends._rounded import Rounded
 from tvdbayes.posterior import Posterior
 from tvdbayes.storage import FORMS, Form, StorageError, form_of, read_record, write_record
@@ -77,11 +79,11 @@ def load(path: str | os.PathLike[str], *, family: AbstractFamily | None = None) 
 
 def _take_spec(spec: ModelSpec) -> dict[str, Any]:
     """What encodes new data as these were encoded, in plain values."""
-    variables = {str(v): v for v in _variables(spec) if v.source == "data"}
     taken = {
         **{name: _word(getattr(spec, name)) for name in _SETTINGS},
         "ensure_full_rank": spec.ensure_full_rank,
-        "columns": sorted(variables),
+        "aliased": True,
+        "columns": columns_of((spec,)),
         "terms": [_text(term) for term in spec.formula],
         "structure": [_take_structure(entry) for entry in spec.structure],
         "transforms": spec.transform_state,
@@ -107,18 +109,19 @@ def _make_spec(taken: dict[str, Any]) -> ModelSpec:
             raise StorageError(f"its encoding has the {name} {taken[name]!r}, which is not known")
     terms = _read_terms(taken["terms"], taken["columns"])
     factors = {factor.expr: factor for term in terms for factor in term.factors}
+    now = _aliased(taken)
     return ModelSpec(
         formula=Formula(terms),
         **{name: taken[name] for name in _SETTINGS},
         materializer_params={},
         ensure_full_rank=taken["ensure_full_rank"],
         structure=[
-            _make_structure(term, entry, factors)
+            _make_structure(term, entry, factors, now)
             for term, entry in zip(terms, taken["structure"], strict=True)
         ],
-        transform_state=taken["transforms"],
+        transform_state={now(expr): v for expr, v in taken["transforms"].items()},
         encoder_state={
-            expr: (Factor.Kind(kind), state) for expr, (kind, state) in taken["levels"].items()
+            now(expr): (Factor.Kind(kind), state) for expr, (kind, state) in taken["levels"].items()
         },
     )
 
@@ -128,14 +131,18 @@ def _word(setting: Any) -> str:
     return str(getattr(setting, "value", setting))
 
 
-def _variables(spec: ModelSpec) -> Iterable[Variable]:
-    return (
-        variable
-        for entry in spec.structure
-        for scoped in entry.scoped_terms
-        for factor in scoped.factors
-        for variable in factor.factor.variables or ()
-    )
+def _aliased(taken: dict[str, Any]) -> Callable[[str], str]:
+    """What an expression in a file is called now: in early files columns had no aliases."""
+    columns = taken["columns"]
+    if taken.get("aliased"):
+        return lambda expression: expression
+
+    def now(expression: str) -> str:
+        if expression in columns:
+            return alias_of(expression)
+        return str(format_expr(rewrite(expression, columns, FUNCTIONS, lambda _: None)))
+
+    return now
 
 
 def _text(term: Term) -> str:
@@ -145,11 +152,12 @@ def _text(term: Term) -> str:
 
 def _factor_text(factor: Factor) -> str:
     if factor.eval_method is Factor.EvalMethod.LOOKUP:
-        return f"`{factor.expr}`"
+        return quoted(column_of(factor.expr))
     if factor.eval_method is Factor.EvalMethod.LITERAL:
         return str(factor.expr)
     call = isinstance(ast.parse(factor.expr, mode="eval").body, ast.Call)
-    return str(factor.expr) if call else f"{{{factor.expr}}}"
+    text = as_written(factor.expr)
+    return text if call else f"{{{text}}}"
 
 
 def _read_terms(texts: list[str], columns: list[str]) -> list[Term]:
@@ -185,20 +193,29 @@ def _take_factor(scoped: ScopedFactor) -> dict[str, Any]:
 
 
 def _make_structure(
-    term: Term, entry: dict[str, Any], factors: Mapping[str, Factor]
+    term: Term, entry: dict[str, Any], factors: Mapping[str, Factor], now: Callable[[str], str]
 ) -> EncodedTermStructure:
     scoped_terms = [
-        ScopedTerm([_make_factor(f, factors) for f in scoped["factors"]], scale=scoped["scale"])
+        ScopedTerm(
+            [_make_factor(f, factors, now) for f in scoped["factors"]], scale=scoped["scale"]
+        )
         for scoped in entry["scoped"]
     ]
-    return EncodedTermStructure(term, scoped_terms, entry["columns"])
+    columns = entry["columns"]
+    for expression in {f["expr"] for scoped in entry["scoped"] for f in scoped["factors"]}:
+        columns = [column.replace(expression, now(expression)) for column in columns]
+    return EncodedTermStructure(term, scoped_terms, columns)
 
 
-def _make_factor(taken: dict[str, Any], factors: Mapping[str, Factor]) -> ScopedFactor:
+def _make_factor(
+    taken: dict[str, Any], factors: Mapping[str, Factor], now: Callable[[str], str]
+) -> ScopedFactor:
     variables = {
-        Variable(name, roles=roles, source=source) for name, roles, source in taken["variables"]
+        Variable(now(name) if source == "data" else name, roles=roles, source=source)
+        for name, roles, source in taken["variables"]
     }
-    evaluated = EvaluatedFactor(factors[taken["expr"]], values=None, variables=variables)
+    factor = factors[now(taken["expr"])]
+    evaluated = EvaluatedFactor(factor, values=None, variables=variables)
     return ScopedFactor(evaluated, reduced=taken["reduced"])
 
 
@@ -243,7 +260,7 @@ def _check_fit(fit: Fit) -> None:
         raise StorageError("its data and its rows point to different cells")
     if not set(columns_of(fit.encodings)) <= set(fit.data.columns):
         raise StorageError("its data lack a column of its formula")
-    made = {name for spec in fit.encodings for name in spec.column_names}
+    made = {readable(str(name)) for spec in fit.encodings for name in spec.column_names}
     if not set(fit.posterior.cells.names) <= made:
         raise StorageError("its covariates are not those of its formula")
 

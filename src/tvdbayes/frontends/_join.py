@@ -8,6 +8,7 @@ import numpy as np
 from tvdbayes._errors import DataError
 from tvdbayes._typing import IntArray
 from tvdbayes.cells import distinct_rows, totals
+from tvdbayes.frontends._columns import refuse_slips
 from tvdbayes.frontends._data import Column, FitData, plain_table
 from tvdbayes.sources import Table
 
@@ -28,7 +29,7 @@ def join(data: FitData, added: Table, *, keep_rows: bool) -> Table:
     Where rows are not kept, every distinct row of the fit stands for all that were equal to it.
     """
     columns = {
-        name: _joined(column, _added(added, name, data.outcome), name)
+        name: _joined(column, _added(added, name, data.outcome, column.kind), name)
         for name, column in data.columns.items()
     }
     index, first = distinct_rows([column.codes() for column in columns.values()])
@@ -52,9 +53,11 @@ def join(data: FitData, added: Table, *, keep_rows: bool) -> Table:
     )
 
 
-def _added(added: Table, name: str, outcome: str) -> Column:
+def _added(added: Table, name: str, outcome: str, kind: str) -> Column:
     """A column of the added rows, with all levels that it declares, seen or not."""
     series = added.frame[name]
+    if kind == "number":
+        refuse_slips(added, name, "The fit has numbers there.")
     if name in added.declared:
         series = series.cat.set_categories(list(added.declared[name]))
     column = Column.of(series)

@@ -18,7 +18,7 @@ from tvdbayes.families import (
     ZeroInflated,
     ZeroTruncated,
 )
-from tvdbayes.frontends._columns import numbers
+from tvdbayes.frontends._columns import numbers, refuse_slips
 from tvdbayes.frontends._settings import LINKS
 from tvdbayes.sources import Table
 
@@ -39,6 +39,12 @@ def law_and_outcome(
     """The family, with levels read from the data where it needs them, and the outcome."""
     column = table.frame[outcome]
     if isinstance(family, str) and family in _BY_LEVELS:
+        law_class = family.capitalize()
+        refuse_slips(
+            table,
+            outcome,
+            f"If they are levels, name all of them: family=tb.{law_class}(({_some(column)}, ...)).",
+        )
         levels = _levels(column, ordered=family == "ordinal")
         if family == "categorical":
             if link not in (None, "logit"):
@@ -114,6 +120,10 @@ def _levels(column: pd.Series, ordered: bool) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         raise DataError(f"Two levels of {column.name!r} read the same: {', '.join(names)}.")
     return names
+
+
+def _some(column: pd.Series) -> str:
+    return ", ".join(map(repr, column.unique()[:2].tolist()))
 
 
 def _name(level: object) -> str:

@@ -1,6 +1,5 @@
 """A first look at all rows, piece by piece: what the columns hold, and what is wrong with them."""
 
-import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -12,10 +11,10 @@ import pandas as pd
 from tvdbayes._errors import DataError, FamilyError, FormulaError
 from tvdbayes._typing import BoolArray, IntArray
 from tvdbayes.families import AbstractFamily
-from tvdbayes.frontends._guard import Reading
-from tvdbayes.sources import open_data
+from tvdbayes.frontends._names import alias_of, as_written
+from tvdbayes.sources import mostly_numbers, no_numbers, open_data
 
-__all__ = ["Look", "Used", "categories_of"]
+__all__ = ["Look", "Used"]
 
 _MOST_LEVELS = 1000
 _OF_A_LEVEL = 20
@@ -24,11 +23,17 @@ _OF_A_LEVEL = 20
 
 @dataclass(frozen=True)
 class Used:
-    """The columns in use, and what for; `levels` are those whose values must all be known."""
+    """The columns in use, and what for.
+
+    The values of those in `levels` must all be known. Terms calculate with those in `calculated`,
+    and use those in `uncoded` in some other way than by C.
+    """
 
     outcome: str
     terms: tuple[str, ...]
     levels: frozenset[str]
+    calculated: frozenset[str]
+    uncoded: frozenset[str]
     offset: str | None
     exposure: str | None
     trials: str | float | None
@@ -45,7 +50,8 @@ class Used:
     @property
     def numbers(self) -> list[str]:
         """The columns that must hold numbers."""
-        return [name for name in self.columns if name not in self.terms]
+        more = self.calculated
+        return [name for name in self.columns if name not in self.terms or name in more]
 
 
 @dataclass(frozen=True)
@@ -89,8 +95,9 @@ class ColumnLook:
     ----------
     kind : str
         "number", "truth" or "text".
-    gaps, infinite, low : Wrong
-        Values that are missing, not finite, or below what the column may hold.
+    gaps, infinite, low, no_number : Wrong
+        Values that are missing, not finite, below what the column may hold, or text that does not
+        read as a number.
     ends : Ends or None
     levels : dict
         The first rows of each level, where they must be known.
@@ -100,6 +107,7 @@ class ColumnLook:
     gaps: Wrong
     infinite: Wrong
     low: Wrong
+    no_number: Wrong
     ends: Ends | None
     levels: dict[object, tuple[int, ...]]
 
@@ -126,7 +134,10 @@ class ColumnLook:
                 with np.errstate(invalid="ignore"):
                     low = Wrong.among(values < bound if included else values <= bound, values)
         levels = _first_rows(column, counts) if levelled or kind != "number" else {}
-        return cls(kind, Wrong.among(missing, values), infinite, low, ends, levels)
+        gaps, no_number = Wrong.among(missing, values), Wrong()
+        if kind == "text" and not isinstance(column.dtype, pd.CategoricalDtype):
+            no_number = Wrong.among(no_numbers(values) & ~missing, values)
+        return cls(kind, gaps, infinite, low, no_number, ends, levels)
 
     def join(self, other: "ColumnLook", n_before: int, n_after: int) -> "ColumnLook":
         levels = dict(self.levels)
@@ -145,9 +156,15 @@ class ColumnLook:
             self.gaps.join(other.gaps, n_before),
             self.infinite.join(other.infinite, n_before),
             self.low.join(other.low, n_before),
+            self.no_number.join(other.no_number, n_before),
             _outer(self.ends, other.ends, n_before),
             levels,
         )
+
+    @property
+    def slipped(self) -> bool:
+        """Whether it is text for a few cells that are no numbers; see `sources.mostly_numbers`."""
+        return self.no_number.n > 0 and mostly_numbers([*self.levels, self.no_number.value])
 
 
 _MIXED = "mixed"
@@ -249,16 +266,33 @@ class Look:
                     f"Every value of {name!r} must be a finite number; "
                     f"{column.infinite.listing(n)}. Drop or repair these rows first."
                 )
-            if column.kind == _MIXED:
+            if column.kind == _MIXED and not column.no_number.n:
                 raise DataError(
                     f"The column {name!r} holds numbers in some parts of the data and text in "
                     "others. Make it one or the other."
                 )
+            if column.kind == _MIXED:
+                raise DataError(
+                    f"The column {name!r} holds numbers in some parts of the data; "
+                    f"{column.no_number.listing(n)}. Repair or drop these rows first. If they are "
+                    f"categories, save the column as text, in Parquet files, and write "
+                    f"C({as_written(alias_of(name))})."
+                )
             if column.kind == "text" and name in used.numbers:
                 first = next(iter(column.levels))
                 raise DataError(
-                    f"The column {name!r} must hold numbers; got text or categories "
-                    f"(first: {first!r}). Convert it first."
+                    f"The column {name!r} must hold numbers; "
+                    + (
+                        f"{column.no_number.listing(n)}. Repair or drop these rows first."
+                        if column.no_number.n
+                        else f"got text or categories (first: {first!r}). Convert it first."
+                    )
+                )
+            if name in used.uncoded and column.slipped:
+                raise DataError(
+                    f"Values of {name!r} are numbers in the main; {column.no_number.listing(n)}. "
+                    "Repair or drop these rows first. If they are categories, write "
+                    f"C({as_written(alias_of(name))})."
                 )
             if column.low.n:
                 at_least = "above" if name == used.exposure else "at least"
@@ -299,16 +333,3 @@ def _trials(rows: pd.DataFrame, trials: str | float | None) -> Any:
     column = rows[trials]
     # What is no number is said to be none, elsewhere.
     return column.to_numpy(float) if column.dtype.kind in "biuf" else np.full(len(rows), np.inf)
-
-
-def categories_of(reading: Reading) -> frozenset[str]:
-    """The columns that the formula takes as categories, whatever they hold."""
-    found: set[str] = set()
-    for factor in {factor for term in reading.terms for factor in term.factors}:
-        if factor.eval_method.value != "python":
-            continue
-        for node in ast.walk(ast.parse(factor.expr, mode="eval")):
-            called = node.func if isinstance(node, ast.Call) else None
-            if isinstance(called, ast.Name) and called.id == "C":
-                found |= {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
-    return frozenset(found & set(reading.columns))

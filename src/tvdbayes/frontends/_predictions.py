@@ -14,7 +14,7 @@ from tvdbayes.cells import Cells
 from tvdbayes.families import AbstractFamily
 from tvdbayes.frontends._columns import numbers, offsets, trials_of
 from tvdbayes.frontends._data import FitData
-from tvdbayes.frontends._encoded import columns_of, encode_frame
+from tvdbayes.frontends._encoded import columns_of, encode_table
 from tvdbayes.frontends._fit import Fit
 from tvdbayes.frontends._laws import codes
 from tvdbayes.posterior import Posterior
@@ -114,7 +114,7 @@ def data_of(fit: Fit) -> FitData:
 def new_rows(fit: Fit, table: Table) -> NewRows:
     """The rows of a table as the model sees them, in the order of the input."""
     posterior, family = fit.posterior, fit.posterior.model.family
-    x = encode_frame(fit.encodings, posterior.cells.names, table.frame)
+    x = encode_table(fit.encodings, posterior.cells.names, table)
     offset = trials = None
     if fit.data is not None:
         offset = offsets(table, fit.data.offset, fit.data.exposure)

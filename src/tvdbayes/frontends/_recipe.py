@@ -14,7 +14,7 @@ from tvdbayes.cluster import Chunk
 from tvdbayes.execution import single_threaded
 from tvdbayes.families import AbstractFamily
 from tvdbayes.frontends._columns import numbers, offsets, trials_of
-from tvdbayes.frontends._encoded import encode_frame
+from tvdbayes.frontends._encoded import encode_table
 from tvdbayes.frontends._look import Used
 from tvdbayes.partitions import LearnedGroups
 from tvdbayes.sources import Table, open_data
@@ -119,7 +119,7 @@ class Recipe:
         return cells, np.concatenate(groups, axis=1)
 
     def _covariates(self, table: Table) -> Array:
-        x = np.ascontiguousarray(encode_frame((self.spec,), self.names, table.frame))
+        x = np.ascontiguousarray(encode_table((self.spec,), self.names, table))
         for name, column in zip(self.names, x.T, strict=True):
             wrong = ~np.isfinite(column)
             if wrong.any():

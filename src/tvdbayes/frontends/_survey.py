@@ -1,7 +1,7 @@
 """Data that a formula has encoded, before anything is fitted to them."""
 
-import re
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Literal
 
@@ -14,16 +14,14 @@ from tvdbayes.frontends._columns import offsets, require_name, trials_of
 from tvdbayes.frontends._data import FitData
 from tvdbayes.frontends._encoded import Encoded, encode_all, read_further, without_dependent
 from tvdbayes.frontends._fit import Fit
-from tvdbayes.frontends._guard import FUNCTIONS, Reading, read_formula
+from tvdbayes.frontends._guard import Reading, read_formula
 from tvdbayes.frontends._laws import law_and_outcome
 from tvdbayes.model import Model
 from tvdbayes.posterior import Posterior
 from tvdbayes.predictors import MLP
-from tvdbayes.sources import AbstractSource, Coarsening, Missing, did_you_mean
+from tvdbayes.sources import AbstractSource, Coarsening, Missing
 
 __all__ = ["Survey", "survey"]
-
-_ASKED_ABOUT = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +88,7 @@ def survey(
     network: MLP | None = None,
 ) -> Survey:
     """Read the columns that are used, check them, and encode them; see `fit` for the arguments."""
-    reading = _read(formula, source.columns)
+    reading = read_formula(formula, source.columns)
     if network is not None and predictors:
         raise SettingsError(
             f"With network=, further predictors are constant; got covariates for "
@@ -130,9 +128,15 @@ def survey(
         trials=n_trials,
         names=encoded.names,
     )
+    model = Model(law, encoded.linear)
+    # A network has no coefficients that would be asked for by name.
+    if network is None:
+        _require_own_names(model.param_names(made.cells))
+    else:
+        model = replace(model, predictor=network)
     return Survey(
         formula,
-        Model(law, encoded.linear if network is None else network),
+        model,
         made.cells,
         encoded,
         left_out,
@@ -142,16 +146,14 @@ def survey(
     )
 
 
-def _read(formula: str, columns: list[str]) -> Reading:
-    """The formula; where it cannot be read, ask about its first word that is nearly a column."""
-    try:
-        return read_formula(formula, columns)
-    except FormulaError as error:
-        pairs = re.findall(r"`([^`]*)`|([^\W\d]\w*)", str(formula))
-        known = {"", *columns, *FUNCTIONS}
-        unknown = [word for pair in pairs for word in pair if word not in known]
-        asked = (did_you_mean(word, columns) for word in unknown[:_ASKED_ABOUT])
-        raise FormulaError(f"{error}{next(filter(None, asked), '')}") from error
+def _require_own_names(names: tuple[str, ...]) -> None:
+    """Raise where parameters of different predictors have one name."""
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise FormulaError(
+            f"Two parameters would be called {twice[0]!r}: a term of the formula, and one of "
+            "another predictor. Rename a column of the data."
+        )
 
 
 def _say_left_out(names: tuple[str, ...]) -> None:

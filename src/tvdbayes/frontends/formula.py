@@ -63,7 +63,9 @@ def fit(
     ----------
     formula : str
         ``"outcome ~ terms"``; terms are columns and C, log, sqrt, poly, ... of columns. Binomial
-        outcomes may be written ``"successes / total ~ terms"``.
+        outcomes may be written ``"successes / total ~ terms"``. Names may have dots; any other
+        name goes into backticks, as in ``"y ~ log(`age (years)`)"``. Text is a category, but where
+        it is numbers in the main, cells that are none are an error unless ``C()`` stands around it.
     data : data frame, dict of columns, path, or Ibis table
         pandas, polars, pyarrow, ...; a path to a CSV or Parquet file. Several files (a folder, or
         a pattern such as ``"parts/*.parquet"``), files over 256 MiB or five million rows, and

@@ -40,10 +40,15 @@ from tvdbayes.divergences import KLD, TVD
 from tvdbayes.families import AbstractFamily
 from tvdbayes.frontends._columns import require_name, trials_of
 from tvdbayes.frontends._fit import Fit
-from tvdbayes.frontends._guard import read_formula
+from tvdbayes.frontends._guard import (
+    calculated_with,
+    categories_in,
+    not_by_category,
+    read_formula,
+)
 from tvdbayes.frontends._large_fit import LargeFit
 from tvdbayes.frontends._laws import family_by_name
-from tvdbayes.frontends._look import Look, Used, categories_of
+from tvdbayes.frontends._look import Look, Used
 from tvdbayes.frontends._pieces import AbstractPieces, open_pieces
 from tvdbayes.frontends._progress import progress_bar
 from tvdbayes.frontends._recipe import Recipe, encode_piece, join_frames, some_rows
@@ -226,8 +231,16 @@ def _used(
             raise DataError(
                 f"{given!r} is no column of the data. Columns: {', '.join(columns[:30])}."
             )
-    levels = categories_of(reading) | ({asked} if isinstance(asked, str) else set())
-    return Used(reading.outcome, reading.columns, levels, trials=asked, **options)
+    levels = categories_in(reading.terms) | ({asked} if isinstance(asked, str) else set())
+    return Used(
+        reading.outcome,
+        reading.columns,
+        levels,
+        frozenset(calculated_with(reading.terms)),
+        not_by_category(reading.terms),
+        trials=asked,
+        **options,
+    )
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from tvdbayes.sources._files import n_rows_of, read_file
 from tvdbayes.sources._frames import FrameSource, open_frame
 from tvdbayes.sources._grid import Coarsening, Grid
 from tvdbayes.sources._registered import RegisteredFrame
+from tvdbayes.sources._slips import mostly_numbers, no_numbers
 from tvdbayes.sources._sql import MAX_CELLS, SqlSource
 from tvdbayes.sources._table import AbstractSource, Missing, Table, did_you_mean
 
@@ -34,6 +35,8 @@ __all__ = [
     "Table",
     "did_you_mean",
     "files_of",
+    "mostly_numbers",
+    "no_numbers",
     "open_data",
     "open_source",
     "read_file",

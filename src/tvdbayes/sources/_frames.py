@@ -15,6 +15,7 @@ import pandas as pd
 from tvdbayes._errors import DataError, MissingRowsWarning, listing, warn
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.cells import check_weights, distinct_rows, totals
+from tvdbayes.sources._slips import no_numbers
 from tvdbayes.sources._table import AbstractSource, Missing, Table, require_unique, wanted
 
 __all__ = ["FrameSource", "open_frame"]
@@ -159,10 +160,10 @@ def _plain(column: pd.Series, name: str) -> pd.Series:
     if len(present) and numbers.all():
         return pd.Series(values.map(_as_float, na_action="ignore").to_numpy(float, na_value=np.nan))
     if numbers.any():
-        first = present.iloc[int(np.argmin(numbers))]
+        row = present.index[int(np.argmin(numbers))]
         raise DataError(
-            f"The column {name!r} mixes numbers and text (first text: {first!r}). "
-            "Make it one or the other."
+            f"The column {name!r} mixes numbers and text (first text: {values[row]!r} in row "
+            f"{row}). Make it one or the other."
         )
     return values
 
@@ -207,10 +208,13 @@ def _require_present(column: pd.Series, name: str, kept: BoolArray) -> None:
 
 def _weights(column: pd.Series, name: str, kept: BoolArray) -> Array:
     if column.dtype.kind not in "biuf":
-        raise DataError(
-            f"The column {name!r} must hold numbers; got {column.dtype} "
-            f"(first: {column.iloc[0]!r}). Convert it first."
+        wrong = no_numbers(column) & ~column.isna().to_numpy()
+        found = (
+            f"{listing(wrong, column.to_numpy(dtype=object), 'row')}. Repair or drop these rows"
+            if wrong.any()
+            else f"got numbers written as text (first: {column.iloc[0]!r}). Convert it"
         )
+        raise DataError(f"The column {name!r} must hold numbers; {found} first.")
     _require_present(column, name, kept)
     counts = np.where(kept, column.to_numpy(float), 0.0)
     check_weights(counts)
