@@ -10,7 +10,7 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.cells import Cells
 from tvdbayes.partitions._base import AbstractPartition, Distinct, Grouping
 from tvdbayes.partitions._kmeans import learn_centres, nearest
-from tvdbayes.partitions._metrics import METRICS
+from tvdbayes.partitions._metrics import METRICS, row_order
 
 __all__ = [
     "ENOUGH_ROWS",
@@ -120,25 +120,29 @@ class KMeansGroups(AbstractPartition):
     def learn(self, cells: Cells, n_params: int, seed: int) -> "LearnedGroups":
         mass = cells.x_counts
         common = mass >= ENOUGH_ROWS
-        z, weights = features(cells)[~common], mass[~common]
+        found = features(cells)
+        z, weights = found[~common], mass[~common]
         moves = np.ptp(z, axis=0) > 0 if len(z) else np.zeros(z.shape[1], bool)
         z = z[:, moves]
+        # A value of each column, so that taking it away costs no digits however far out z lies.
+        origin = np.quantile(z, 0.5, axis=0, method="lower") if moves.any() else np.zeros(0)
+        z = z - origin
+        order = row_order(z, weights) if moves.any() else np.arange(len(z))
         base = rows_per_group(cells.n_obs, n_params)
         maps, centres = [], []
         for kind_number, kind in enumerate(self.kinds):
             if not moves.any():
                 break
             rng = np.random.default_rng([seed, kind_number])
-            seen, mass_seen = _sample(z, weights, rng)
-            metric = METRICS[kind.metric](seen, mass_seen)
+            rows = _sample(order, rng)
+            metric = METRICS[kind.metric](z[rows], weights[rows])
             n_groups = max(2, round(weights.sum() / (kind.size * base)))
             for _ in range(kind.copies):
-                seen, mass_seen = _sample(z, weights, rng, 10 * n_groups)
+                rows = _sample(order, rng, 10 * n_groups)
                 maps.append(metric)
-                centres.append(learn_centres(seen @ metric, mass_seen, n_groups, rng))
-        return LearnedGroups(
-            tuple(np.flatnonzero(moves).tolist()), tuple(maps), tuple(centres), cells.x[common]
-        )
+                centres.append(learn_centres(z[rows] @ metric, weights[rows], n_groups, rng))
+        columns = tuple(np.flatnonzero(moves).tolist())
+        return LearnedGroups(columns, origin, tuple(maps), tuple(centres), found[common])
 
     def group(self, cells: Cells) -> Grouping:
         """Learn on this very table and apply."""
@@ -153,15 +157,18 @@ class LearnedGroups(AbstractPartition):
     ----------
     columns : tuple of int
         The features that vary.
-    maps : tuple of (q, q)
+    origin : (q,)
+        What is taken from them first: a value in the middle of each.
+    maps : tuple of (q, r)
         The metric of each partition.
-    centres : tuple of (G, q)
+    centres : tuple of (G, r)
         The centres of each partition.
-    common : (n, p)
-        Covariate rows that are groups of their own.
+    common : (n, p + 2)
+        Features of the covariate rows that are groups of their own.
     """
 
     columns: tuple[int, ...]
+    origin: Array
     maps: tuple[Array, ...]
     centres: tuple[Array, ...]
     common: Array
@@ -172,9 +179,10 @@ class LearnedGroups(AbstractPartition):
 
     def group(self, cells: Cells) -> Grouping:
         rows = np.arange(cells.n_x)
-        own = _find_rows(cells.x, self.common)
+        z = features(cells)
+        own = _find_rows(z, self.common)
         clustered = own < 0
-        z = features(cells)[clustered][:, list(self.columns)]
+        z = z[clustered][:, list(self.columns)] - self.origin
         labels = []
         for metric, centres in zip(self.maps, self.centres, strict=True):
             label = own + len(centres)
@@ -230,14 +238,12 @@ def features(cells: Cells) -> Array:
     return np.column_stack([cells.x, cells.offset, np.log(cells.trials)])
 
 
-def _sample(
-    z: Array, weights: Array, rng: np.random.Generator, at_least: int = 0
-) -> tuple[Array, Array]:
+def _sample(order: IntArray, rng: np.random.Generator, at_least: int = 0) -> IntArray:
+    """Rows to learn from: all of them, or so many by chance."""
     most = max(_SAMPLE, at_least)
-    if len(z) <= most:
-        return z, weights
-    chosen = np.sort(rng.choice(len(z), most, replace=False))
-    return z[chosen], weights[chosen]
+    if len(order) <= most:
+        return order
+    return order[np.sort(rng.choice(len(order), most, replace=False))]
 
 
 def _find_rows(x: Array, known: Array) -> IntArray:
