@@ -110,7 +110,7 @@ def _together(rows: AbstractRows) -> int:
 
 
 def _penalty(rows: AbstractRows, ridge: float, reference: Array) -> Penalty:
-    return Penalty.make(ridge, rows.rules.bound.penalised, reference)
+    return Penalty.make(ridge, rows.rules.bound, reference)
 
 
 def _groups(

@@ -120,8 +120,7 @@ class KMeansGroups(AbstractPartition):
     def learn(self, cells: Cells, n_params: int, seed: int) -> "LearnedGroups":
         mass = cells.x_counts
         common = mass >= ENOUGH_ROWS
-        found = features(cells)
-        z, weights = found[~common], mass[~common]
+        z, weights = features(cells)[~common], mass[~common]
         moves = np.ptp(z, axis=0) > 0 if len(z) else np.zeros(z.shape[1], bool)
         z = z[:, moves]
         # A value of each column, so that taking it away costs no digits however far out z lies.
@@ -142,7 +141,15 @@ class KMeansGroups(AbstractPartition):
                 maps.append(metric)
                 centres.append(learn_centres(z[rows] @ metric, weights[rows], n_groups, rng))
         columns = tuple(np.flatnonzero(moves).tolist())
-        return LearnedGroups(columns, origin, tuple(maps), tuple(centres), found[common])
+        return LearnedGroups(
+            columns,
+            origin,
+            tuple(maps),
+            tuple(centres),
+            cells.x[common],
+            cells.offset[common],
+            cells.trials[common],
+        )
 
     def group(self, cells: Cells) -> Grouping:
         """Learn on this very table and apply."""
@@ -163,8 +170,8 @@ class LearnedGroups(AbstractPartition):
         The metric of each partition.
     centres : tuple of (G, r)
         The centres of each partition.
-    common : (n, p + 2)
-        Features of the covariate rows that are groups of their own.
+    common, common_offset, common_trials : (n, p), (n,), (n,)
+        Covariate rows that are groups of their own.
     """
 
     columns: tuple[int, ...]
@@ -172,6 +179,8 @@ class LearnedGroups(AbstractPartition):
     maps: tuple[Array, ...]
     centres: tuple[Array, ...]
     common: Array
+    common_offset: Array
+    common_trials: Array
 
     name: ClassVar[str] = "kmeans"
     thin: ClassVar[float] = np.inf
@@ -180,7 +189,7 @@ class LearnedGroups(AbstractPartition):
     def group(self, cells: Cells) -> Grouping:
         rows = np.arange(cells.n_x)
         z = features(cells)
-        own = _find_rows(z, self.common)
+        own = _find_rows(z, _features(self.common, self.common_offset, self.common_trials))
         clustered = own < 0
         z = z[clustered][:, list(self.columns)] - self.origin
         labels = []
@@ -235,7 +244,11 @@ class Auto(AbstractPartition):
 
 def features(cells: Cells) -> Array:
     """What groups are formed on, (n_x, p + 2): covariates, offset and log trials."""
-    return np.column_stack([cells.x, cells.offset, np.log(cells.trials)])
+    return _features(cells.x, cells.offset, cells.trials)
+
+
+def _features(x: Array, offset: Array, trials: Array) -> Array:
+    return np.column_stack([x, offset, np.log(trials)])
 
 
 def _sample(order: IntArray, rng: np.random.Generator, at_least: int = 0) -> IntArray:
