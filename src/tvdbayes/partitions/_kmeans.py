@@ -18,7 +18,7 @@ _CHUNK = 4096
 _SINGLE = 2.0**-18
 """Scores in single precision are wrong by less than this share of the squared lengths."""
 
-_TIE = 1e-9
+_TIE = 1e-12
 """The same for what counts as a tie in double precision."""
 
 
