@@ -283,7 +283,9 @@ def _spread(z: Array, weights: Array, intercept: BoolArray) -> Array:
     on how a category is coded. Slopes that it leaves free, since columns determine each other, add
     their squares.
     """
-    z = np.where(intercept, 0.0, z)
+    if intercept.any():
+        # The centre of columns far from zero has lost digits.
+        z = z - weights @ z
     form = (z.T * weights) @ z
     size, axes = np.linalg.eigh(form)
     free = axes[:, size <= _FREE * max(size[-1], _FREE)]
