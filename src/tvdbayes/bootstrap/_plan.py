@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 AUTO_RIDGE = 1e-4
-"""Ridge (standardised slopes) that keeps coefficients finite when their optimum is at infinity."""
+"""Ridge that keeps coefficients finite when their optimum is at infinity."""
 
 Finish = Callable[[Array], Array]
 """From minimisers (d, B) to draws."""

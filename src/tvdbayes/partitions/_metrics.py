@@ -98,8 +98,8 @@ def _whitening(z: Array, weights: Array) -> Array:
     found: Array = axes[:, kept] / np.sqrt(size[kept])
     # Again, for what rounding has left of a direction that is much tighter than another.
     size, axes = np.linalg.eigh(_covariance(z @ found, weights))
-    found = found @ (axes / np.sqrt(size)) / scale[:, None]
-    return found
+    again: Array = found @ (axes / np.sqrt(size))
+    return again / scale[:, None]
 
 
 def _deviations(z: Array, weights: Array) -> Array:
