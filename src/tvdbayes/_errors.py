@@ -285,7 +285,7 @@ class SeparationWarning(TVDBayesWarning):
     ...     fit = tb.fit("yes ~ group", data, family="bernoulli", n_draws=10)
     >>> print(heard[0].message)
     Some coefficients have their optimum at infinity (the covariates separate the outcomes, or a
-    rate is 0). A ridge of 0.0001 on the standardised slopes keeps them finite; intercepts are not
+    rate is 0). A ridge of 0.0001 on the linear predictor keeps them finite; intercepts are not
     penalised. Pass ridge= to choose another.
     """
 

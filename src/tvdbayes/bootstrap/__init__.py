@@ -108,7 +108,9 @@ def posterior_bootstrap(
     prior : Prior, optional
         Dirichlet-process prior; none is the limit of a weightless one.
     ridge : float or "auto"
-        Penalty on squared standardised slopes, beside a TVD in [0, 1]; never on the ordinary twin.
+        Penalty on the variance of the linear predictor over the rows, beside a TVD in [0, 1]: the
+        sum of squared standardised slopes, if these columns are uncorrelated. Never on the
+        ordinary twin.
         "auto" is 0 where x repeats, unless an optimum at infinity is met, then 1e-4 with a warning;
         where rows of different x are grouped it is 1e-4 throughout.
     bins : "auto", "none" or numbers

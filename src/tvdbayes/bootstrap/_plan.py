@@ -15,6 +15,7 @@ from tvdbayes.cells import Cells
 from tvdbayes.divergences import KLD, TVD, AbstractDivergence
 from tvdbayes.objective import GroupProblem, Layout, Objective, RowProblem
 from tvdbayes.partitions import Singletons, report_groups
+from tvdbayes.predictors import AbstractBound
 from tvdbayes.solvers import (
     Solution,
     Status,
@@ -38,7 +39,7 @@ __all__ = [
 ]
 
 AUTO_RIDGE = 1e-4
-"""Ridge (standardised slopes) that keeps coefficients finite when their optimum is at infinity."""
+"""Ridge that keeps coefficients finite when their optimum is at infinity."""
 
 Finish = Callable[[Array], Array]
 """From minimisers (d, B) to draws."""
@@ -302,23 +303,27 @@ def _pool(robust: Objective, modes: Array, seed: int, size: int) -> tuple[Array,
         ]
     )
     matters = (solved.value - again.value).max() > _MATTERS
-    shift = _shift(again.theta, modes[:, 0]) if biased else still
+    shift = _shift(again.theta, modes[:, 0], robust.layout.bound) if biased else still
     if matters:
         return pool, _STARTS, shift
     return modes if partition.pools_rows else pool, 1, shift
 
 
-def _shift(pilot: Array, estimate: Array) -> Array:
+def _shift(pilot: Array, estimate: Array, bound: AbstractBound) -> Array:
     """What brings the centre of the draws (d, B) to the estimate (d,) for the unweighted data.
 
     Random weights make the groups effectively half as large, and small groups push coefficients
     outwards: draws are off by about twice the bias of the estimate. Moving them back brings the
     coverage of their intervals nearer to nominal (benchmarks/results/coverage_continuous.md).
-    Draws in another basin do not count for the centre.
+    Draws in another basin do not count for the centre. How far a draw lies is measured by its
+    predictors, not by each coefficient, which would depend on the coding of the columns.
     """
-    middle = np.median(pilot, axis=1, keepdims=True)
-    spread = 1.4826 * np.median(np.abs(pilot - middle), axis=1, keepdims=True)
-    near = np.all(np.abs(pilot - middle) <= 5 * np.maximum(spread, 1e-12), axis=0)
+    away = pilot - estimate[:, None]
+    free = np.where(bound.penalised[:, None], 0.0, away)
+    far = np.sqrt(np.maximum((away * (bound.ridge_pull(away) + free)).sum(0), 0.0))
+    middle = np.median(far)
+    spread = 1.4826 * np.median(np.abs(far - middle))
+    near = far <= middle + 5 * max(spread, 1e-12)
     centre: Array = pilot[:, near].mean(1)
     return estimate - centre
 
@@ -332,7 +337,9 @@ def _centred(plan: NewtonPlan, found: Solved) -> NewtonPlan:
     return replace(
         plan,
         shift=_shift(
-            layout.bound.from_user(pilot), layout.bound.from_user(found.robust.theta)[:, 0]
+            layout.bound.from_user(pilot),
+            layout.bound.from_user(found.robust.theta)[:, 0],
+            layout.bound,
         ),
     )
 

@@ -40,7 +40,7 @@ def warn_of(posterior: Posterior, rescued: bool, alone: int) -> None:
     if rescued:
         warn(
             "Some coefficients have their optimum at infinity (the covariates separate the "
-            f"outcomes, or a rate is 0). A ridge of {AUTO_RIDGE} on the standardised slopes keeps "
+            f"outcomes, or a rate is 0). A ridge of {AUTO_RIDGE} on the linear predictor keeps "
             "them finite; intercepts are not penalised. Pass ridge= to choose another.",
             SeparationWarning,
         )

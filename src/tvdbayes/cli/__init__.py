@@ -216,7 +216,7 @@ _MODEL = (
         default="auto",
         show_default=True,
         metavar="auto|NUMBER",
-        help="Penalty on standardised slopes.",
+        help="Penalty on the variance of the linear predictor.",
     ),
     click.option(
         "--refine",

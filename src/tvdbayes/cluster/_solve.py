@@ -49,7 +49,7 @@ def solve_rows(
         Robust estimate and maximum likelihood of a sample, in the user's coordinates.
     n_draws : int
     ridge : float
-        Penalty on squared standardised slopes; never on the ordinary twin.
+        Penalty on the variance of the linear predictor; never on the ordinary twin.
     progress : callable, optional
         Called with the draws done and the draws in all.
 
@@ -110,7 +110,7 @@ def _together(rows: AbstractRows) -> int:
 
 
 def _penalty(rows: AbstractRows, ridge: float, reference: Array) -> Penalty:
-    return Penalty.make(ridge, rows.rules.bound.penalised, reference)
+    return Penalty.make(ridge, rows.rules.bound, reference)
 
 
 def _groups(

@@ -42,8 +42,8 @@ class RobustCountRegressor(AbstractCountRegressor):
     partition : str or AbstractPartition
         Which rows are compared together: "auto", "distinct", "kmeans" or "singletons".
     ridge : float or "auto"
-        Penalty on squared standardised slopes. It decides between columns that determine one
-        another, which are fitted with a warning.
+        Penalty on the variance of the linear predictor. It decides between columns that determine
+        one another, which are fitted with a warning.
     bins : "auto", "none" or numbers
         Counts that are compared together, by the first of each bin.
     n_jobs : int or None
@@ -127,8 +127,8 @@ class RobustClassifier(AbstractClassifier):
     partition : str or AbstractPartition
         Which rows are compared together: "auto", "distinct", "kmeans" or "singletons".
     ridge : float or "auto"
-        Penalty on squared standardised slopes. It decides between columns that determine one
-        another, which are fitted with a warning, and keeps slopes finite where classes separate.
+        Penalty on the variance of the linear predictor. It decides between columns that determine
+        one another, which are fitted with a warning, and keeps slopes finite where classes separate.
     n_jobs : int or None
         Processes to use; None is 1 unless in a joblib context, -1 is one for each core.
         The answer is the same bit for bit.

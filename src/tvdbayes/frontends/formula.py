@@ -93,7 +93,7 @@ def fit(
     alpha, base_measure, n_atoms
         Dirichlet-process prior, see `Prior`; alpha = 0 is none.
     ridge : float or "auto"
-        Penalty on squared standardised slopes.
+        Penalty on the variance of the linear predictor (intercepts are free).
     bins : "auto", "none" or numbers
         Counts that are compared together, by the first of each bin; "auto" where they are thin.
     predictors : dict, optional

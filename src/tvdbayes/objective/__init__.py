@@ -51,7 +51,7 @@ class Objective:
     divergence : AbstractDivergence
         What is minimised.
     ridge : float
-        Penalty on the squared slopes.
+        Penalty on the spread of the linear predictor, see `AbstractBound.ridge_pull`.
     reference : (d,), optional
         The parameters that ties go to; zeros unless given.
     pinned : (d,), optional
@@ -69,7 +69,7 @@ class Objective:
         """The problems of the cell masses p (m, B)."""
         p, bound = self.layout.put(p), self.layout.bound
         reference = np.zeros(bound.n_params) if self.reference is None else self.reference
-        penalty = Penalty.make(self.ridge, bound.penalised, reference, self.pinned)
+        penalty = Penalty.make(self.ridge, bound, reference, self.pinned)
         return self.divergence.build(
             group=lambda divergence: GroupProblem.make(
                 self.layout,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvdbayes._typing import Array, BoolArray
+from tvdbayes.predictors import AbstractBound
 
 __all__ = ["TIE_BREAK", "Penalty"]
 
@@ -20,38 +21,51 @@ of the order of 1 moves them by less than 1e-5."""
 
 @dataclass(frozen=True, eq=False)
 class Penalty:
-    """``ridge * |slopes|^2 + pull * |theta - reference|^2``, coordinates standardised."""
+    """``ridge * spread(slopes) + pull * |theta - reference|^2``, coordinates standardised.
 
-    ridge: Array
+    The spread is what `bound` says, see `AbstractBound.ridge_pull`.
+    """
+
+    ridge: float
+    bound: AbstractBound | None
     pull: Array
     reference: Array
 
     @classmethod
     def make(
-        cls, ridge: float, slopes: BoolArray, reference: Array, pinned: BoolArray | None = None
+        cls,
+        ridge: float,
+        bound: AbstractBound,
+        reference: Array,
+        pinned: BoolArray | None = None,
     ) -> "Penalty":
         """A ridge on the slopes, ties broken towards the reference (d,), which holds the pinned."""
-        pull = (
-            np.full(slopes.size, TIE_BREAK) if pinned is None else np.where(pinned, PIN, TIE_BREAK)
-        )
-        return cls(np.where(slopes, ridge, 0.0)[:, None], pull[:, None], reference[:, None])
+        n_params = len(reference)
+        pull = np.full(n_params, TIE_BREAK) if pinned is None else np.where(pinned, PIN, TIE_BREAK)
+        return cls(ridge, bound, pull[:, None], reference[:, None])
 
     @classmethod
     def none(cls, n_params: int) -> "Penalty":
         """No pull at all."""
-        return cls(*np.zeros((3, n_params, 1)))
+        return cls(0.0, None, *np.zeros((2, n_params, 1)))
 
     def value(self, theta: Array) -> Array:
         """(d, B) to (B,)."""
         away = theta - self.reference
-        total: Array = (self.ridge * theta * theta + self.pull * away * away).sum(0)
+        total: Array = (theta * self._ridge(theta) + self.pull * away * away).sum(0)
         return total
 
     def grad(self, theta: Array) -> Array:
         """(d, B) to (d, B)."""
-        return 2 * (self.ridge * theta + self.pull * (theta - self.reference))
+        return 2 * (self._ridge(theta) + self.pull * (theta - self.reference))
 
     def add_curvature(self, hess: Array) -> None:
         """Add the second derivative to hess (d, d, B) in place."""
         d = hess.shape[0]
-        hess[range(d), range(d)] += 2 * (self.ridge + self.pull)
+        hess += 2 * self._ridge(np.eye(d))[:, :, None]
+        hess[range(d), range(d)] += 2 * self.pull
+
+    def _ridge(self, theta: Array) -> Array:
+        if self.bound is None or self.ridge == 0:
+            return np.zeros_like(theta)
+        return self.ridge * self.bound.ridge_pull(theta)

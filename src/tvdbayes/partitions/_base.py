@@ -143,7 +143,7 @@ class GroupReport:
     >>> x = rng.normal(size=500)
     >>> fit = tb.fit("y ~ x", {"y": rng.poisson(np.exp(1 + 0.5 * x)), "x": x}, n_draws=0)
     >>> print(fit.groups)
-    kmeans: 10 partitions of 16.5 groups, median 40 rows, slopes too steep by about 1.5%
+    kmeans: 10 partitions of 16.5 groups, median 42 rows, slopes too steep by about 1.4%
     >>> fit.groups.n_partitions
     10
     """

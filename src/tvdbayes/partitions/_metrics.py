@@ -1,58 +1,64 @@
 """What "near" means when covariates are grouped: linear maps of x, blind to y.
 
-The plain one scales every covariate by its spread. The *tail* metric gives most weight to the
-directions in which the bulk of the rows is tight and the tails are heavy, so that rows far out get
-groups of their own; that is what resists leverage points.
+The *tail* metric gives most weight to the directions in which the bulk of the rows is tight and the
+tails are heavy, so that rows far out get groups of their own; that is what resists leverage points.
+Its distances are the same after any invertible affine map of the columns: units, order, signs, and
+the reference level of a category do not matter. The plain one, *spread*, scales every covariate by
+its standard deviation: units, order and signs do not matter, but the reference level does.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
-from tvdbayes._typing import Array
+from tvdbayes._typing import Array, IntArray
 
-__all__ = ["METRICS", "spread_metric", "tail_metric"]
+__all__ = ["METRICS", "row_order", "spread_metric", "tail_metric"]
 
 _BULK = 0.75
 _STEPS = 8
 _SHRINK = 0.02
 
+_RANK = 1e-12
+"""Directions whose variance is a smaller share than this are rounding errors."""
+
+_SAME = 1e-9
+"""Distances closer than this are the same but for rounding."""
+
+_SAME_KEY = 1e-11
+
 
 def spread_metric(z: Array, weights: Array) -> Array:
     """Map (q, q) under which every covariate has unit standard deviation."""
-    return np.diag(1 / np.sqrt(np.diag(_covariance(z, weights))))
+    return np.diag(1 / _deviations(z, weights))
 
 
 def tail_metric(z: Array, weights: Array) -> Array:
-    """Map (q, q) whose distance is that of C^-1 F C^-1.
+    """Map (q, r) whose distance is that of C^-1 F C^-1, where r is the rank.
 
-    C is the covariance of the bulk (concentration steps from median and MAD), F that of all rows.
+    C is the covariance of the bulk, by concentration steps, F that of all rows. In coordinates
+    in which F is the identity nothing below depends on how they are turned.
     """
-    full = _covariance(z, weights)
-    centre = np.array([_weighted_median(column, weights) for column in z.T])
-    mad = np.array([_weighted_median(c, weights) for c in np.abs(z - centre).T])
-    # A dummy that is mostly 0 has MAD 0: its standard deviation must serve.
-    scale = np.where(mad > 0, 1.4826 * mad, np.sqrt(np.diag(full)))
-    far = (((z - centre) / scale) ** 2).sum(1)
-    bulk = full
+    white = _whitening(z, weights)
+    u = z @ white
+    u -= np.average(u, axis=0, weights=weights)
+    rank = u.shape[1]
+    identity = np.eye(rank)
+    away = u - _spatial_median(u, weights)
+    far = np.einsum("ij,ij->i", away, away)
+    bulk = identity
     for _ in range(_STEPS):
-        inside = weights * (far <= _weighted_quantile(far, weights, _BULK))
-        bulk = _covariance(z, inside)
-        if not np.trace(bulk) > 1e-12 * np.trace(full):
+        # Rows that are as far as the last one are in, whatever rounding says of them.
+        inside = weights * (far <= (1 + _SAME) * _weighted_quantile(far, weights, _BULK))
+        away = u - np.average(u, axis=0, weights=inside)
+        bulk = (away.T * inside) @ away / inside.sum()
+        if not np.trace(bulk) > 1e-12 * rank:
             # The bulk is one and the same row: it says nothing of directions.
-            bulk = full + _SHRINK * np.diag(np.diag(full))
+            bulk = identity
             break
-        bulk *= (1 - _SHRINK) * np.trace(full) / np.trace(bulk)
-        bulk += _SHRINK * np.diag(np.diag(full))
-        away = z - np.average(z, axis=0, weights=inside)
+        bulk = (1 - _SHRINK) * rank / np.trace(bulk) * bulk + _SHRINK * identity
         far = np.einsum("ij,ij->i", away @ np.linalg.inv(bulk), away)
-    root = np.linalg.cholesky(bulk)
-    inner = np.linalg.solve(root, np.linalg.solve(root, full).T)
-    size, axes = np.linalg.eigh((inner + inner.T) / 2)
-    # Columns that nearly determine each other leave a size of 0 to within rounding.
-    size = np.maximum(size, 1e-12 * size[-1])
-    tilted: Array = np.linalg.solve(root.T, axes * np.sqrt(size / np.median(size)))
-    return tilted
+    return white @ np.linalg.inv(bulk)
 
 
 METRICS: dict[str, Callable[[Array, Array], Array]] = {
@@ -61,15 +67,65 @@ METRICS: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
+def row_order(z: Array, weights: Array) -> IntArray:
+    """An order of the rows that stays the same after any affine map of the columns.
+
+    Random choices are made by the number of a row in it. Rows are sorted by a function of moments
+    in coordinates in which all rows have unit covariance. Where rows cannot be told apart by it
+    (a design with exact symmetries) they keep the order that they came in.
+    """
+    u = z @ _whitening(z, weights)
+    u -= np.average(u, axis=0, weights=weights)
+    size = np.einsum("ij,ij->i", u, u)
+    weighted = (weights / weights.sum() * size)[:, None] * u
+    third, fourth = weighted.sum(0), weighted.T @ u
+    third /= 1 + np.sqrt(third @ third)
+    fourth /= np.trace(fourth)
+    key = size + u @ (third + fourth @ third) + np.einsum("ij,ij->i", u @ fourth, u)
+    order = np.argsort(key, kind="stable")
+    apart = np.diff(key[order]) > _SAME_KEY * (1 + size[order[1:]])
+    if not apart.all():
+        order = order[np.lexsort((order, np.cumsum(np.append(0, apart))))]
+    return order
+
+
+def _whitening(z: Array, weights: Array) -> Array:
+    """Map (q, r) under which the rows have unit covariance; it drops what others determine."""
+    scale = _deviations(z, weights)
+    z = z / scale
+    size, axes = np.linalg.eigh(_covariance(z, weights))
+    kept = size > _RANK * size[-1]
+    found: Array = axes[:, kept] / np.sqrt(size[kept])
+    # Again, for what rounding has left of a direction that is much tighter than another.
+    size, axes = np.linalg.eigh(_covariance(z @ found, weights))
+    again: Array = found @ (axes / np.sqrt(size))
+    return again / scale[:, None]
+
+
+def _deviations(z: Array, weights: Array) -> Array:
+    """Standard deviation of each column; 1 where a sample has missed all rows that differ."""
+    away = z - np.average(z, axis=0, weights=weights)
+    found = np.sqrt(np.average(away * away, axis=0, weights=weights))
+    return np.where(np.ptp(z, axis=0) > 0, found, 1.0)
+
+
 def _covariance(z: Array, weights: Array) -> Array:
-    return np.atleast_2d(np.cov(z.T, aweights=weights, ddof=0))
+    away = z - np.average(z, axis=0, weights=weights)
+    found: Array = (away.T * weights) @ away / weights.sum()
+    return found
+
+
+def _spatial_median(u: Array, weights: Array) -> Array:
+    """The point with the smallest mean distance to the rows, by Weiszfeld's steps from the mean."""
+    middle = np.average(u, axis=0, weights=weights)
+    for _ in range(_STEPS):
+        away = u - middle
+        pull = weights / np.sqrt(np.einsum("ij,ij->i", away, away) + 1e-9)
+        middle = np.average(u, axis=0, weights=pull)
+    return middle
 
 
 def _weighted_quantile(values: Array, weights: Array, share: float) -> float:
     order = np.argsort(values, kind="stable")
     total = np.cumsum(weights[order])
-    return float(values[order][np.searchsorted(total, share * total[-1])])
-
-
-def _weighted_median(values: Array, weights: Array) -> float:
-    return _weighted_quantile(values, weights, 0.5)
+    return float(values[order][np.searchsorted(total, (1 - _SAME) * share * total[-1])])

@@ -10,7 +10,7 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.cells import Cells
 from tvdbayes.partitions._base import AbstractPartition, Distinct, Grouping
 from tvdbayes.partitions._kmeans import learn_centres, nearest
-from tvdbayes.partitions._metrics import METRICS
+from tvdbayes.partitions._metrics import METRICS, row_order
 
 __all__ = [
     "ENOUGH_ROWS",
@@ -42,7 +42,8 @@ class Cluster:
     metric : "tail" or "spread"
         What "nearby" means. "spread" scales every covariate by its standard deviation; "tail" gives
         most weight to directions in which most rows are close together and few lie far out, so that
-        the latter get groups of their own.
+        the latter get groups of their own. Units, order and signs of the columns matter to neither;
+        the reference level of a category matters to "spread" alone.
     size : float
         Rows per group, in multiples of ``min(n / (8 d), sqrt(n))`` or 12, whichever is more, for n
         rows and d parameters.
@@ -60,8 +61,8 @@ class Cluster:
     >>> for size in (1.0, 4.0):
     ...     groups = tb.KMeansGroups((tb.Cluster(size=size, copies=4),))
     ...     print(tb.fit("y ~ x", data, partition=groups, n_draws=0).groups)
-    kmeans: 4 partitions of 22 groups, median 35 rows, slopes too steep by about 1.7%
-    kmeans: 4 partitions of 6 groups, median 115 rows, slopes too steep by about 0.5%
+    kmeans: 4 partitions of 22 groups, median 31 rows, slopes too steep by about 1.9%
+    kmeans: 4 partitions of 6 groups, median 120 rows, slopes too steep by about 0.5%
     """
 
     metric: str = "tail"
@@ -90,7 +91,10 @@ class KMeansGroups(AbstractPartition):
     """Ensemble of k-means partitions of covariates, offset and log trials; never looks at y.
 
     Covariate rows that hold at least 12 rows each stay groups of their own; the rest is clustered.
-    Centres are learned on a sample if there are many rows.
+    Centres are learned on a sample if there are many rows. The groups are the same in any units,
+    order and coding of the covariates, unless their design has an exact symmetry (swapping two
+    columns or levels gives the same rows): which of two equal rows a group begins at then depends
+    on the order of the columns.
 
     Parameters
     ----------
@@ -108,7 +112,7 @@ class KMeansGroups(AbstractPartition):
     >>> data = {"y": rng.poisson(np.exp(1 + 0.5 * x)), "x": x}
     >>> fit = tb.fit("y ~ x", data, partition=tb.KMeansGroups(), n_draws=0)
     >>> print(fit.groups)
-    kmeans: 10 partitions of 16.5 groups, median 40 rows, slopes too steep by about 1.5%
+    kmeans: 10 partitions of 16.5 groups, median 42 rows, slopes too steep by about 1.4%
     """
 
     kinds: tuple[Cluster, ...] = TWO_SIZES
@@ -123,21 +127,32 @@ class KMeansGroups(AbstractPartition):
         z, weights = features(cells)[~common], mass[~common]
         moves = np.ptp(z, axis=0) > 0 if len(z) else np.zeros(z.shape[1], bool)
         z = z[:, moves]
+        # A value of each column, so that taking it away costs no digits however far out z lies.
+        origin = np.quantile(z, 0.5, axis=0, method="lower") if moves.any() else np.zeros(0)
+        z = z - origin
+        order = row_order(z, weights) if moves.any() else np.arange(len(z))
         base = rows_per_group(cells.n_obs, n_params)
         maps, centres = [], []
         for kind_number, kind in enumerate(self.kinds):
             if not moves.any():
                 break
             rng = np.random.default_rng([seed, kind_number])
-            seen, mass_seen = _sample(z, weights, rng)
-            metric = METRICS[kind.metric](seen, mass_seen)
+            rows = _sample(order, rng)
+            metric = METRICS[kind.metric](z[rows], weights[rows])
             n_groups = max(2, round(weights.sum() / (kind.size * base)))
             for _ in range(kind.copies):
-                seen, mass_seen = _sample(z, weights, rng, 10 * n_groups)
+                rows = _sample(order, rng, 10 * n_groups)
                 maps.append(metric)
-                centres.append(learn_centres(seen @ metric, mass_seen, n_groups, rng))
+                centres.append(learn_centres(z[rows] @ metric, weights[rows], n_groups, rng))
+        columns = tuple(np.flatnonzero(moves).tolist())
         return LearnedGroups(
-            tuple(np.flatnonzero(moves).tolist()), tuple(maps), tuple(centres), cells.x[common]
+            columns,
+            origin,
+            tuple(maps),
+            tuple(centres),
+            cells.x[common],
+            cells.offset[common],
+            cells.trials[common],
         )
 
     def group(self, cells: Cells) -> Grouping:
@@ -153,18 +168,23 @@ class LearnedGroups(AbstractPartition):
     ----------
     columns : tuple of int
         The features that vary.
-    maps : tuple of (q, q)
+    origin : (q,)
+        What is taken from them first: a value in the middle of each.
+    maps : tuple of (q, r)
         The metric of each partition.
-    centres : tuple of (G, q)
+    centres : tuple of (G, r)
         The centres of each partition.
-    common : (n, p)
+    common, common_offset, common_trials : (n, p), (n,), (n,)
         Covariate rows that are groups of their own.
     """
 
     columns: tuple[int, ...]
+    origin: Array
     maps: tuple[Array, ...]
     centres: tuple[Array, ...]
     common: Array
+    common_offset: Array
+    common_trials: Array
 
     name: ClassVar[str] = "kmeans"
     thin: ClassVar[float] = np.inf
@@ -172,9 +192,10 @@ class LearnedGroups(AbstractPartition):
 
     def group(self, cells: Cells) -> Grouping:
         rows = np.arange(cells.n_x)
-        own = _find_rows(cells.x, self.common)
+        z = features(cells)
+        own = _find_rows(z, _features(self.common, self.common_offset, self.common_trials))
         clustered = own < 0
-        z = features(cells)[clustered][:, list(self.columns)]
+        z = z[clustered][:, list(self.columns)] - self.origin
         labels = []
         for metric, centres in zip(self.maps, self.centres, strict=True):
             label = own + len(centres)
@@ -227,17 +248,19 @@ class Auto(AbstractPartition):
 
 def features(cells: Cells) -> Array:
     """What groups are formed on, (n_x, p + 2): covariates, offset and log trials."""
-    return np.column_stack([cells.x, cells.offset, np.log(cells.trials)])
+    return _features(cells.x, cells.offset, cells.trials)
 
 
-def _sample(
-    z: Array, weights: Array, rng: np.random.Generator, at_least: int = 0
-) -> tuple[Array, Array]:
+def _features(x: Array, offset: Array, trials: Array) -> Array:
+    return np.column_stack([x, offset, np.log(trials)])
+
+
+def _sample(order: IntArray, rng: np.random.Generator, at_least: int = 0) -> IntArray:
+    """Rows to learn from: all of them, or so many by chance."""
     most = max(_SAMPLE, at_least)
-    if len(z) <= most:
-        return z, weights
-    chosen = np.sort(rng.choice(len(z), most, replace=False))
-    return z[chosen], weights[chosen]
+    if len(order) <= most:
+        return order
+    return order[np.sort(rng.choice(len(order), most, replace=False))]
 
 
 def _find_rows(x: Array, known: Array) -> IntArray:

@@ -73,7 +73,7 @@ class Posterior:
         How near to a minimum it ended: the decrease that its last step still promised, twice, and
         the largest entry of the gradient.
     ridge : float
-        Penalty on squared standardised slopes.
+        Penalty on the variance of the linear predictor (intercepts are free).
     seed : int
         The seed that gives these draws again.
     shift : (d,)

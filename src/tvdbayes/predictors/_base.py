@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
+import numpy as np
+
 from tvdbayes._array import Device
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray, IntArray
@@ -72,6 +74,13 @@ class AbstractBound(ABC):
     @abstractmethod
     def penalised(self) -> BoolArray:
         """Which parameters a ridge pulls on, (d,): all but intercepts."""
+
+    def ridge_pull(self, theta: Array) -> Array:
+        """Half the gradient (d, B) of what a ridge penalises; its product with theta is that.
+
+        Unless said otherwise the squares of the penalised parameters.
+        """
+        return np.where(self.penalised[:, None], theta, 0.0)
 
     @abstractmethod
     def eta(self, theta: Array) -> Array:

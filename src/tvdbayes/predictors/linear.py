@@ -26,6 +26,9 @@ Result = TypeVar("Result")
 _KEEP = 1 << 24
 _CHUNK = 8192
 
+_FREE = 1e-13
+"""Directions with a smaller share of the variance than this are rounding errors."""
+
 
 @dataclass(frozen=True)
 class Linear(AbstractPredictor):
@@ -85,17 +88,24 @@ class Linear(AbstractPredictor):
 
     def bind(self, cells: Cells, scale_on: Cells, n_main: int, n_more: int) -> "BoundLinear":
         weights = scale_on.x_counts / scale_on.n_obs
-        designs, transforms, constants = [], [], []
+        designs, transforms, constants, spreads = [], [], [], []
         blocks = self.blocks(cells.x.shape[1], n_main, n_more)
         for block in blocks:
-            constant, centre, scale = _scaling(_columns(scale_on.x, block), weights)
+            columns = _columns(scale_on.x, block)
+            constant, centre, scale = _scaling(columns, weights)
             design = _columns(cells.x, block) - centre
             design /= scale
             designs.append(design)
             transforms.append(_to_user(constant, centre, scale))
             constants.append(constant)
+            spreads.append(_spread((columns - centre) / scale, weights, constant))
         return BoundLinear(
-            tuple(designs), cells.offset, tuple(transforms), tuple(constants), blocks
+            tuple(designs),
+            cells.offset,
+            tuple(transforms),
+            tuple(constants),
+            tuple(spreads),
+            blocks,
         )
 
 
@@ -113,6 +123,8 @@ class BoundLinear(AbstractBound):
         Take standardised parameters to the user's.
     constants : tuple of (d_k,)
         Which columns are intercepts; these are never penalised.
+    spreads : tuple of (d_k, d_k)
+        The quadratic form that a ridge penalises, see `_spread`.
     blocks : tuple of tuples of int
         The columns of x that each predictor uses; -1 is an intercept.
     """
@@ -121,6 +133,7 @@ class BoundLinear(AbstractBound):
     offset: Array
     transforms: tuple[Array, ...]
     constants: tuple[BoolArray, ...]
+    spreads: tuple[Array, ...]
     blocks: tuple[tuple[int, ...], ...]
 
     @cached_property
@@ -144,6 +157,11 @@ class BoundLinear(AbstractBound):
     @property
     def penalised(self) -> BoolArray:
         return ~np.concatenate(self.constants)
+
+    def ridge_pull(self, theta: Array) -> Array:
+        """See `AbstractBound`; penalised is the variance of each linear predictor over the rows."""
+        parts = zip(self.spreads, self.slices, strict=True)
+        return np.concatenate([spread @ theta[s] for spread, s in parts])
 
     def eta(self, theta: Array) -> Array:
         parts = self._parts(theta)
@@ -256,6 +274,24 @@ def _scaling(x: Array, weights: Array) -> tuple[BoolArray, Array, Array]:
     centre = np.where(constant | (not intercept.any()), 0.0, mean)
     scale = np.sqrt(weights @ (x - centre) ** 2)
     return intercept, centre, np.where(scale > 0, scale, 1.0)
+
+
+def _spread(z: Array, weights: Array, intercept: BoolArray) -> Array:
+    """The quadratic form (d, d) of slopes that is the variance of the linear predictor.
+
+    Unlike the sum of squared slopes, which it is if columns are uncorrelated, it does not depend
+    on how a category is coded. Slopes that it leaves free, since columns determine each other, add
+    their squares.
+    """
+    if intercept.any():
+        # The centre of columns far from zero has lost digits.
+        z = z - weights @ z
+    form = (z.T * weights) @ z
+    size, axes = np.linalg.eigh(form)
+    free = axes[:, size <= _FREE * max(size[-1], _FREE)]
+    form += free @ free.T
+    form[intercept] = form[:, intercept] = 0.0
+    return form
 
 
 def _to_user(intercept: BoolArray, centre: Array, scale: Array) -> Array:

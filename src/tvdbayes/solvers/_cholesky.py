@@ -1,8 +1,9 @@
-"""Modified Cholesky factorisation of many small symmetric matrices at once.
+"""Cholesky factorisation of many small symmetric matrices at once.
 
-Gill, Murray and Wright's rule: a positive definite matrix is left as it is; otherwise pivots are
-replaced so that the result is positive definite and as near as its own size allows. Vectorised
-over the last axis, which for small matrices beats a call of LAPACK for each by far.
+Vectorised over the last axis, which for small matrices beats a call of LAPACK for each by far.
+Matrices that are not positive definite are few. Theirs are the eigenvalues, of which the absolute
+values are taken: unlike with a rule for pivots, the order of the parameters then does not matter,
+and with it the minimum that is found.
 """
 
 import numpy as np
@@ -15,21 +16,33 @@ __all__ = ["solve_positive"]
 def solve_positive(hess: Array, grad: Array, floor: float = 1e-10) -> Array:
     """Solve ``H step = grad`` for hess (d, d, B), with H made positive definite where it is not."""
     d = grad.shape[0]
-    diagonal = np.abs(hess[range(d), range(d)])
-    # The diagonal in the second maximum changes nothing: it is divided by at least 1.
-    largest_entry = np.abs(hess).max((0, 1)) / np.sqrt(max(d * d - 1, 1))
-    bound = np.maximum(np.maximum(diagonal.max(0), largest_entry), 1e-100)
-    smallest = floor * bound
+    smallest = floor * np.maximum(np.abs(hess[range(d), range(d)]).max(0), 1e-100)
+    definite = np.ones(grad.shape[1], bool)
     factor = np.empty_like(hess)
     pivots = np.empty_like(grad)
     solution = grad.copy()
     for j in range(d):
         column = hess[j:, j] - np.einsum("ikb,kb->ib", factor[j:, :j], pivots[:j] * factor[j, :j])
-        below = np.abs(column[1:]).max(0) if j + 1 < d else 0.0
-        pivots[j] = np.maximum(np.maximum(np.abs(column[0]), below * below / bound), smallest)
+        definite &= column[0] >= smallest
+        pivots[j] = np.maximum(column[0], smallest)
         factor[j:, j] = column / pivots[j]
         solution[j + 1 :] -= factor[j + 1 :, j] * solution[j]
     solution /= pivots
     for j in range(d - 1, 0, -1):
         solution[:j] -= factor[j, :j] * solution[j]
+    if not definite.all():
+        # What has overflowed has no eigenvalues: the caller sees that the step is not finite.
+        other = np.flatnonzero(~definite)
+        solution[:, other] = np.nan
+        other = other[np.isfinite(hess[:, :, other]).all((0, 1))]
+        solution[:, other] = _by_eigenvalues(hess[:, :, other], grad[:, other], floor)
     return solution
+
+
+def _by_eigenvalues(hess: Array, grad: Array, floor: float) -> Array:
+    size, axes = np.linalg.eigh(hess.transpose(2, 0, 1))
+    size = np.abs(size)
+    size = np.maximum(size, floor * np.maximum(size.max(1, keepdims=True), 1e-100))
+    along = (axes.transpose(0, 2, 1) @ grad.T[:, :, None])[..., 0] / size
+    found: Array = (axes @ along[..., None])[..., 0].T
+    return found

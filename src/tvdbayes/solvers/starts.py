@@ -1,10 +1,12 @@
 """Where to start: modes found once, solutions of other draws, the best of them for each draw."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.solvers._problem import Accuracy, Problem
-from tvdbayes.solvers._solution import Solution
+from tvdbayes.solvers._solution import Solution, Status
 from tvdbayes.solvers.newton import newton
 
 __all__ = ["find_modes", "solve_from_pool", "spread_out"]
@@ -14,6 +16,9 @@ _ROUGH = Accuracy(tau=1e-2, decrement=1e-6)
 
 _SAME = 0.02
 """Minima closer than this in every standardised coordinate are one mode."""
+
+_END = 1e-13
+"""Newton decrement of the best mode in the end."""
 
 _FEW = 16
 
@@ -25,7 +30,25 @@ def find_modes(problem: Problem, starts: Array, n_tried: int = 12, n_kept: int =
         newton(_copies(problem, order.size), starts[:, order], tau=0.3, accuracy=_ROUGH)
     )
     kept = rough.theta[:, :n_kept]
-    return _distinct(newton(_copies(problem, kept.shape[1]), kept, tau=_ROUGH.tau))
+    return _to_the_end(
+        problem, _distinct(newton(_copies(problem, kept.shape[1]), kept, tau=_ROUGH.tau))
+    )
+
+
+def _to_the_end(problem: Problem, modes: Solution) -> Solution:
+    """The same with the best mode followed on as far as rounding allows.
+
+    Where it lies is then the same to rounding in any units and coding of the columns; with the
+    usual accuracy it would depend, in the fourth digit, on where the search began.
+    """
+    usual = problem.accuracy
+    goal = replace(usual, decrement=max(_END, usual.rounding))
+    if goal.decrement >= usual.decrement:
+        return modes
+    best = newton(problem, modes.theta[:, :1], tau=usual.tau, accuracy=goal)
+    if best.status[0] != Status.CONVERGED:
+        return modes
+    return Solution.join([best, modes.take(np.arange(1, modes.value.size))])
 
 
 def _copies(problem: Problem, n: int) -> Problem:

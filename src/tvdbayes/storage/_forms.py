@@ -176,8 +176,9 @@ def _check_cells(cells: Cells) -> None:
 def _check_groups(groups: LearnedGroups) -> None:
     n_features = groups.common.shape[1] + 2
     within = all(0 <= j < n_features for j in groups.columns)
-    fits = all(len(metric) == len(groups.columns) for metric in groups.maps)
-    if not (within and fits and len(groups.maps) == len(groups.centres)):
+    fits = len(groups.origin) == len(groups.columns) and len(groups.maps) == len(groups.centres)
+    pairs = zip(groups.maps, groups.centres, strict=False)
+    if not (within and fits and all(a.shape[1] == b.shape[1] for a, b in pairs)):
         raise StorageError("its groups do not belong to its covariates")
 
 
@@ -210,7 +211,12 @@ _ALL = (
     Form(Prior, _take_prior, _make_prior),
     *_plain(Distinct, Singletons, Auto, KMeansGroups, Cluster, GroupReport, Model, MLP, Options),
     form_of(Linear, _check_linear),
-    form_of(LearnedGroups, _check_groups, maps="qq", centres="*q", common="*p"),
+    form_of(
+        LearnedGroups,
+        _check_groups,
+        **{"origin": "q", "maps": "q*", "centres": "**"},
+        **{"common": "cp", "common_offset": "c", "common_trials": "c"},
+    ),
     form_of(Bins, lows="b", highs="b"),
     form_of(Cells, _check_cells, x="np", offset="n", trials="n", x_index="m", y="m", counts="m"),
     form_of(
