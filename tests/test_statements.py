@@ -64,7 +64,7 @@ def test_coefficients_that_move_together_count_as_one():
 
 
 def test_units_do_not_matter_for_a_difference():
-    z = independent(3) + [1.0, 2.5, 4.0]
+    z = independent(3) + np.array([1.0, 2.5, 4.0])
     found = differing(z, np.zeros_like(z))
     assert found.any()
     assert not found.all()

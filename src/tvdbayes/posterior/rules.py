@@ -1,9 +1,9 @@
 """The rules behind `Fit.check`, the warnings of a fit and the report, each defined once.
 
 A *false alarm* is a line that appears on clean data: data drawn from the fitted model. Rules that
-depend on chance state how often that may happen, `FALSE_ALARM`; ``benchmarks/results/statements.md``
-has the measured shares. The other rules state facts about the fit, such as the size of its groups,
-and have no error rate.
+depend on chance state how often that may happen, `FALSE_ALARM`; the measured shares are in
+``benchmarks/results/statements.md``. The other rules state facts about the fit, such as the size of
+its groups, and have no error rate.
 """
 
 from dataclasses import dataclass

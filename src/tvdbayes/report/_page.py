@@ -494,7 +494,8 @@ def _predictions(fit: Reportable, outcome: str, columns: list[str]) -> Predictio
 
 def _effect_lines(effect: Effect) -> tuple[Line, ...]:
     table = effect.summary() if len(effect.draws) > 1 else None
-    return _lines(effect.names, table, effect.minimiser, effect.kld_minimiser)
+    apart = differing(effect.draws, effect.kld_draws)
+    return _lines(effect.names, table, effect.minimiser, effect.kld_minimiser, apart)
 
 
 def _is_factor(name: str, formula: str) -> bool:
