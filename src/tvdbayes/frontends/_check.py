@@ -148,7 +148,8 @@ def _ties(fit: Fit) -> Iterator[Finding]:
             "note",
             "ties",
             f"The distance between data and model is nearly constant for {', '.join(ranges)}: "
-            "the data hardly distinguish these values.",
+            'the data hardly distinguish these values. refine="reweight" chooses among them by a '
+            "weighted likelihood.",
         )
     else:
         yield Finding("good", "ties", "The data determine all coefficients.")

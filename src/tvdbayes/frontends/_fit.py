@@ -393,7 +393,7 @@ class Fit:
         `misfit` includes the unexplained share, which takes some refits.
 
         Lines that depend on chance are false alarms on at most 5 % of clean data sets each:
-        ``search``, ``ties`` (a nearly flat range that reaches one posterior deviation or further),
+        ``search``, ``ties`` (a nearly flat range at least 1.4 posterior deviations wide),
         ``draws`` (a second mode), ``ordinary fit`` (a simultaneous interval for all coefficients
         excludes 0) and ``misfit`` (its lower bound is above 0). The measured shares are in
         benchmarks/results/statements.md. The lines ``groups``, ``bins``, ``rounding`` and the

@@ -61,7 +61,7 @@ RULES = (
     Rule("ordinary search", "the same for the likelihood fit", FALSE_ALARM),
     Rule("groups", "groups are smaller, or fewer, than the method needs", None),
     Rule("bins", "counts are compared in bins", None),
-    Rule("ties", "a nearly flat range reaches one posterior deviation or further", FALSE_ALARM),
+    Rule("ties", "a nearly flat range is at least 1.4 posterior deviations wide", FALSE_ALARM),
     Rule("draws", "over 1 % of the draws lie more than 6 deviations from the others", FALSE_ALARM),
     Rule("ordinary fit", "a simultaneous 95 % interval of the difference excludes 0", FALSE_ALARM),
     Rule("rounding", "rounding of covariates moves an estimate", None),

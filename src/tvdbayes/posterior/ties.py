@@ -15,9 +15,10 @@ _STEPS = np.array([0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0])
 """Steps that are tried, in posterior deviations."""
 _SAME = 0.02
 """Changes of the distance below this share of its own posterior deviation do not count."""
-_WIDE = 1.0
-"""On clean data flat ranges reach .3 posterior deviations as a rule and .7 at times: random
-differences between data and model cancel. From 1 on a range is wider than chance makes it."""
+_WIDE = 1.4
+"""Clean data, too, have flat ranges, in which random differences between data and model cancel:
+half a posterior deviation is common. In 60 clean samples of Poisson(3) with 2,500 rows 2 % were as
+wide as this, and 76 % where a fifth of the rows was far off."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,22 +29,21 @@ class FlatRanges:
     ----------
     low, high : (d,)
         Their ends.
-    reach : (d,)
-        How far the end that is further away lies from the minimiser, in posterior deviations; at
-        most 3.
+    width : (d,)
+        Their widths in posterior deviations, at most 6.
     inside : (d,)
         Share of the draws in the range.
     """
 
     low: Array
     high: Array
-    reach: Array
+    width: Array
     inside: Array
 
     @property
     def wide(self) -> BoolArray:
-        """Which ranges reach one posterior deviation or further, (d,)."""
-        found: BoolArray = self.reach >= _WIDE
+        """Which ranges are wider than chance makes them, (d,): 1.4 posterior deviations."""
+        found: BoolArray = self.width > _WIDE - 1e-9
         return found
 
 
@@ -74,5 +74,4 @@ def flat_ranges(posterior: Posterior) -> FlatRanges:
     up, down = np.where(np.logical_and.accumulate(same, axis=2), _STEPS, 0.0).max(2).T
     low, high = theta - down * spread, theta + up * spread
     inside = ((posterior.draws >= low) & (posterior.draws <= high)).mean(0)
-    reach = np.where(spread > 0, np.maximum(up, down), 0.0)
-    return FlatRanges(low, high, reach, inside)
+    return FlatRanges(low, high, np.where(spread > 0, up + down, 0.0), inside)
