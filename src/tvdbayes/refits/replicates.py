@@ -130,9 +130,7 @@ def _surprise(posterior: Posterior, layout: Layout, counts: Array, theta: Array)
     """The largest surprise of any cell of each data set, (R,), at parameters (d, R).
 
     Where the bins of the record were learned from its data, those of each data set are learned from
-    that data set. Learned bins end where outcomes of their own data are dense, so data look more
-    surprising in their own bins than in those of others: with the same bins for all, three times as
-    many clean data sets as stated would have a flag.
+    that data set, so that it is judged as the data are: learned bins end at outcomes of the data.
     """
     n_obs = posterior.cells.n_obs
     if not _learns_bins(posterior):
