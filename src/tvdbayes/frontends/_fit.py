@@ -327,8 +327,8 @@ class Fit:
         ``probability`` the share of draws in which it is at least a half, ``observed`` and
         ``expected`` how many such rows there are and how many the model expects; ``surprise`` is
         minus log10 of the probability of so many. ``flag`` marks rows that stand out: on clean
-        data, about one data set in twenty (`false_alarm`) has any
-        (benchmarks/results/statements.md).
+        data, about one data set in twenty (`false_alarm`) has any. Where counts are compared in
+        bins, 6 of 40 clean data sets had one (benchmarks/results/misfit.md).
 
         Where covariates hardly repeat, a score is a mean over the groups of nearby x that a row is
         in: it names a group and an outcome, not a proven row. Rows that the fit left out have NaN.
