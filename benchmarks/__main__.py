@@ -19,6 +19,7 @@ from benchmarks import (
     real,
     refine,
     speed,
+    statements,
 )
 
 ALL = {
@@ -36,6 +37,7 @@ ALL = {
     "refine_families": refine.families,
     "refine_continuous": refine.more,
     "misfit": misfit.run,
+    "statements": statements.run,
     "bounds": bounds.run,
     "cost": cost.run,
     "million": cost.million,

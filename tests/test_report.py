@@ -14,6 +14,7 @@ import pytest
 
 import tvdbayes as tb
 from tvdbayes.families import ALL_FAMILIES
+from tvdbayes.posterior.rules import differing
 from tvdbayes.report import _page, render, write_report
 from tvdbayes.report._call import call_of, code_of, name_of
 from tvdbayes.report._page import Estimate, Line, gather
@@ -188,7 +189,7 @@ def test_the_coefficients_are_those_of_the_summary(fit, page, plain):
         assert line.robust.interval == f"{number(table['low'][j])} to {number(table['high'][j])}"
         assert line.ordinary.mean == number(table["kld_mean"][j])
         assert line.difference.mean == number(table["diff"][j])
-        assert line.differs == (table["diff_low"][j] > 0 or table["diff_high"][j] < 0)
+        assert line.differs == differing(fit.draws, fit.kld_draws)[j]
         assert f"{line.robust.mean} {line.robust.interval}" in Tree(page).words
 
 
@@ -217,7 +218,7 @@ def line(name, robust, ordinary, differs=True):
 def test_a_changed_conclusion_is_named():
     said = list(_page._comparison((line("Intercept", 1, 0), line("age", 0, 1), line("x", 1, 1))))
     assert len(said) == 2
-    assert said[0] == "The robust and the ordinary fit differ in Intercept, age and x."
+    assert said[0].startswith("The robust and the ordinary fit differ in Intercept, age and x (5%")
     assert said[1].endswith("conclusions change for age (ordinary above 0, robust open).")
 
 

@@ -1,7 +1,5 @@
 """What a finished fit should say aloud: once each, with counts, and what it means."""
 
-import numpy as np
-
 from tvdbayes._errors import (
     BoundaryWarning,
     ConvergenceWarning,
@@ -13,6 +11,7 @@ from tvdbayes._errors import (
 from tvdbayes.bootstrap._plan import AUTO_RIDGE
 from tvdbayes.partitions import ENOUGH_ROWS
 from tvdbayes.posterior import Posterior
+from tvdbayes.posterior.rules import few_groups, is_frequent, small_groups, unsure
 from tvdbayes.solvers import Status
 
 __all__ = ["warn_of"]
@@ -35,8 +34,7 @@ def warn_of(posterior: Posterior, rescued: bool, alone: int) -> None:
     broken = alone in (Status.STALLED, Status.OUT_OF_STEPS)
     if n == 0 and broken and not posterior.model.predictor.averages:
         warn(f"The network was {_TRAINING}.", ConvergenceWarning)
-    if posterior.divergence.on_groups:
-        _warn_of_groups(posterior)
+    _warn_of_groups(posterior)
     if rescued:
         warn(
             "Some coefficients have their optimum at infinity (the covariates separate the "
@@ -61,14 +59,14 @@ def warn_of(posterior: Posterior, rescued: bool, alone: int) -> None:
                 "the outcomes.",
                 SeparationWarning,
             )
-        unsure = int(np.isin(status, [Status.STALLED, Status.OUT_OF_STEPS]).sum())
-        if unsure > 0.01 * n:
+        badly = unsure(status)
+        if is_frequent(badly, n):
             how = posterior.model.predictor.fitted_by(
                 solving=lambda: "ended without a certified minimum",
                 training=lambda _: f"were {_TRAINING}",
             )
             warn(
-                f"{unsure} of {n} {label}draws {how}; `status` says which. They are kept.",
+                f"{badly} of {n} {label}draws {how}; `status` says which. They are kept.",
                 ConvergenceWarning,
             )
 
@@ -91,7 +89,7 @@ def _warn_of_edges(posterior: Posterior) -> None:
 def _warn_of_groups(posterior: Posterior) -> None:
     """Say what too small or too few groups do to the answer."""
     groups, d = posterior.groups, posterior.model.complexity(posterior.cells)
-    if groups.median_size < ENOUGH_ROWS:
+    if small_groups(posterior):
         warn(
             f"Half of the rows are compared in groups of fewer than {ENOUGH_ROWS} rows (median "
             f"group: {groups.median_size:g}). With so few, slopes are too steep and rates too low "
@@ -99,7 +97,7 @@ def _warn_of_groups(posterior: Posterior) -> None:
             'partition "auto", or fewer or coarser covariates.',
             SmallGroupsWarning,
         )
-    if posterior.partition.pools_rows and groups.n_groups < 2 * d:
+    if few_groups(posterior):
         warn(
             f"{posterior.cells.n_obs:g} rows make {groups.n_groups:g} groups for {d} parameters; "
             "with fewer than 2 groups per parameter the robust fit has little to go by. Drop "

@@ -13,6 +13,7 @@ from tvdbayes.cli._text import Column, heading, note, number, paragraph, table
 from tvdbayes.cli._words import noted, plain, printable
 from tvdbayes.frontends import Fit
 from tvdbayes.posterior.misfit import Misfit
+from tvdbayes.posterior.rules import FALSE_ALARM, differing
 
 __all__ = ["Answers", "finite"]
 
@@ -76,7 +77,7 @@ class Answers:
         def mean(name: str) -> list[str]:
             return [number(value, sd) for value, sd in zip(summary[name], spread, strict=True)]
 
-        apart = (summary["diff_low"] > 0) | (summary["diff_high"] < 0)
+        apart = differing(self.fit.draws, self.fit.kld_draws)
         span = f"{_INTERVAL:.0%} interval"
         shown = table(
             [
@@ -90,11 +91,12 @@ class Answers:
                 Column(span, interval("diff_low", "diff_high"), needed=False),
             ]
         )
+        level = f"{FALSE_ALARM:.0%} level, all coefficients together"
         told = (
-            "* robust and ordinary differ: some rows, or the form of the model, pull the "
-            "ordinary one."
+            f"* robust and ordinary differ ({level}): some rows, or the form of the model, "
+            "influence the ordinary one."
             if apart.any()
-            else "Robust and ordinary answers agree."
+            else f"Robust and ordinary do not differ by more than chance ({level})."
         )
         head, *lines = shown.split("\n")
         return "\n".join([heading(head), *lines, paragraph(told, "  ")])

@@ -33,6 +33,7 @@ from tvdbayes.experiments._glmrob import QuasiFit, glmrob, robustbase_version
 from tvdbayes.experiments.atlas_report import atlas_report
 from tvdbayes.model import Model
 from tvdbayes.posterior import Posterior
+from tvdbayes.posterior.rules import is_frequent
 from tvdbayes.posterior.scores import score
 
 __all__ = ["SETTINGS", "ContaminationAtlas"]
@@ -46,9 +47,6 @@ _BATCH = {_SMALL: 10, _LARGE: 5}
 
 _TAILS = (0.05, 0.95)
 _NORMAL_TAIL = 1.6448536269514722
-_UNSURE = 0.01
-"""Share of draws without a certified minimum from which a fit warns, and counts as failed."""
-
 _WRONG = {
     "Poisson": ("far", "shift", "overlap", "zeros"),
     "Bernoulli": ("zeros", "flips"),
@@ -171,7 +169,7 @@ class _Answer:
 
 
 def _unsure(status: IntArray) -> bool:
-    return bool(np.mean(status != 0) > _UNSURE)
+    return is_frequent(int((status != 0).sum()), len(status))
 
 
 def _measure(

@@ -7,9 +7,16 @@ from typing import Literal
 import numpy as np
 
 from tvdbayes.frontends._fit import Fit
-from tvdbayes.partitions import ENOUGH_ROWS
 from tvdbayes.posterior._html import html_table
-from tvdbayes.posterior.summary import intervals
+from tvdbayes.posterior.rules import (
+    FALSE_ALARM,
+    differing,
+    far_draws,
+    few_groups,
+    is_frequent,
+    small_groups,
+    unsure,
+)
 from tvdbayes.posterior.ties import flat_ranges
 from tvdbayes.solvers import Status
 
@@ -17,8 +24,6 @@ __all__ = ["Check", "Finding", "check"]
 
 Level = Literal["good", "note", "problem"]
 
-_FLAT = 0.3
-_ELSEWHERE = 6.0
 _FEW_DRAWS = 200
 
 
@@ -39,7 +44,7 @@ class Check:
 
     @property
     def problems(self) -> tuple[Finding, ...]:
-        """What should be seen to before the fit is used."""
+        """Problems to resolve before the fit is used."""
         return tuple(f for f in self.findings if f.level == "problem")
 
     def __str__(self) -> str:
@@ -54,7 +59,10 @@ class Check:
 
 
 def check(fit: Fit, *, misfit: bool = True) -> Check:
-    """Look at the search, the groups, ties, the draws, and what cannot be explained."""
+    """Look at the search, the groups, ties, the draws, and what cannot be explained.
+
+    The rules, and how often each reports something on clean data, are in `posterior.rules`.
+    """
     found = [
         *_search(fit),
         *_groups(fit),
@@ -84,7 +92,7 @@ def _search(fit: Fit) -> Iterator[Finding]:
     ):
         n = len(status)
         gone = int((status == Status.SEPARATED).sum())
-        unsure = int(np.isin(status, [Status.STALLED, Status.OUT_OF_STEPS]).sum())
+        uncertain = unsure(status)
         if gone:
             yield Finding(
                 "problem",
@@ -93,10 +101,10 @@ def _search(fit: Fit) -> Iterator[Finding]:
                 "separates the outcomes. Look for a level with a single outcome, merge it, or pass "
                 "a larger ridge=.",
             )
-        if unsure:
-            level: Level = "problem" if unsure > 0.01 * n else "note"
-            yield Finding(level, about, f"{unsure} of {n} draws {badly}.")
-        if not gone and not unsure:
+        if uncertain:
+            level: Level = "problem" if is_frequent(uncertain, n) else "note"
+            yield Finding(level, about, f"{uncertain} of {n} draws {badly}.")
+        if not gone and not uncertain:
             yield Finding("good", about, f"All {n} draws {well}.")
 
 
@@ -104,7 +112,7 @@ def _groups(fit: Fit) -> Iterator[Finding]:
     groups = fit.groups
     if not fit.posterior.divergence.on_groups:
         return
-    if groups.median_size < ENOUGH_ROWS:
+    if small_groups(fit.posterior):
         yield Finding(
             "problem",
             "groups",
@@ -114,9 +122,8 @@ def _groups(fit: Fit) -> Iterator[Finding]:
         )
     else:
         yield Finding("good", "groups", f"Rows are compared by {groups}.")
-    predictor, names = fit.posterior.model.predictor, fit.posterior.cells.names
-    d = predictor.complexity(len(names), len(fit.param_names))
-    if fit.posterior.partition.pools_rows and groups.n_groups < 2 * d:
+    if few_groups(fit.posterior):
+        d = fit.posterior.model.complexity(fit.posterior.cells)
         yield Finding(
             "problem",
             "groups",
@@ -131,17 +138,21 @@ def _ties(fit: Fit) -> Iterator[Finding]:
     if not (plain and _by_coefficient(fit)):
         return
     flat = flat_ranges(fit.posterior)
-    loose = [name for name, width in zip(fit.param_names, flat, strict=True) if width >= _FLAT]
-    if loose:
+    ranges = [
+        f"{fit.param_names[j]} from {flat.low[j]:.4g} to {flat.high[j]:.4g} (which holds "
+        f"{flat.inside[j]:.0%} of the draws)"
+        for j in np.flatnonzero(flat.wide)
+    ]
+    if ranges:
         yield Finding(
             "note",
             "ties",
-            f"The distance does not change while {', '.join(loose)} moves by a third of a "
-            "posterior deviation or more, as with far-off wrong rows. The draws spread over that "
-            'stretch; refine="reweight" narrows it.',
+            f"The distance between data and model is nearly constant for {', '.join(ranges)}: "
+            'the data hardly distinguish these values. refine="reweight" chooses among them by a '
+            "weighted likelihood.",
         )
     else:
-        yield Finding("good", "ties", "No coefficient can move far without the distance noticing.")
+        yield Finding("good", "ties", "The data determine all coefficients.")
 
 
 def _draws(fit: Fit) -> Iterator[Finding]:
@@ -161,32 +172,35 @@ def _draws(fit: Fit) -> Iterator[Finding]:
     )
     if not _by_coefficient(fit):
         return
-    middle = np.median(fit.draws, axis=0)
-    spread = 1.4826 * np.median(np.abs(fit.draws - middle), axis=0)
-    away = (np.abs(fit.draws - middle) > _ELSEWHERE * np.maximum(spread, 1e-12)).any(1).mean()
-    if away > 0.01:
+    away = far_draws(fit.draws)
+    if is_frequent(away, n):
         yield Finding(
             "note",
             "draws",
-            f"{away:.1%} of the draws lie in another basin, far from the others: the data allow "
-            "two answers. Look at a histogram of the draws.",
+            f"{away / n:.1%} of the draws lie more than 6 deviations from the others, so the "
+            "posterior may have a second mode. Plot a histogram of the draws.",
         )
 
 
 def _difference(fit: Fit) -> Iterator[Finding]:
     if len(fit.draws) < 2 or fit.posterior.divergence.name == "kld" or not _by_coefficient(fit):
         return
-    low, high = intervals(fit.draws - fit.kld_draws)
-    apart = [n for n, a, b in zip(fit.param_names, low, high, strict=True) if a > 0 or b < 0]
-    if apart:
+    apart = np.array(fit.param_names)[differing(fit.draws, fit.kld_draws)]
+    level = f"{FALSE_ALARM:.0%} level, all coefficients together"
+    if apart.size:
         yield Finding(
             "note",
             "ordinary fit",
-            f"Robust and ordinary answers differ in {', '.join(apart)}: some rows, or the model's "
-            "form, pull the ordinary one. See rows() and the columns diff of summary().",
+            f"The robust and the likelihood fit differ in {', '.join(apart)} ({level}): some rows, "
+            "or the form of the model, influence the likelihood fit. See rows() and the columns "
+            "diff of summary().",
         )
     else:
-        yield Finding("good", "ordinary fit", "Robust and ordinary answers agree.")
+        yield Finding(
+            "good",
+            "ordinary fit",
+            f"The robust and the likelihood fit do not differ by more than chance ({level}).",
+        )
 
 
 def _rounding(fit: Fit) -> Iterator[Finding]:

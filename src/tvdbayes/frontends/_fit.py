@@ -327,10 +327,9 @@ class Fit:
         ``score`` is the share of rows with this outcome in this group that are too many,
         ``probability`` the share of draws in which it is at least a half, ``observed`` and
         ``expected`` how many such rows there are and how many the model expects; ``surprise`` is
-        minus log10 of the probability of so many. ``flag`` marks rows that stand out: on data
-        without wrong rows, one data set in twenty (`false_alarm`) has any. Where counts are
-        compared in bins, which come from the data, about one in seven has
-        (benchmarks/results/misfit.md).
+        minus log10 of the probability of so many. ``flag`` marks rows that stand out: on clean
+        data, about one data set in twenty (`false_alarm`) has any. Where counts are compared in
+        bins, 6 of 40 clean data sets had one (benchmarks/results/misfit.md).
 
         Where covariates hardly repeat, a score is a mean over the groups of nearby x that a row is
         in: it names a group and an outcome, not a proven row. Rows that the fit left out have NaN.
@@ -394,6 +393,13 @@ class Fit:
 
         `misfit` includes the unexplained share, which takes some refits.
 
+        Lines that depend on chance are false alarms on at most 5 % of clean data sets each:
+        ``search``, ``ties`` (a nearly flat range at least 1.4 posterior deviations wide),
+        ``draws`` (a second mode), ``ordinary fit`` (a simultaneous interval for all coefficients
+        excludes 0) and ``misfit`` (its lower bound is above 0). The measured shares are in
+        benchmarks/results/statements.md. The lines ``groups``, ``bins``, ``rounding`` and the
+        number of draws are facts about the fit.
+
         Examples
         --------
         >>> import tvdbayes as tb
@@ -408,8 +414,9 @@ class Fit:
         note draws
         note ordinary fit
         >>> print(found.findings[-1].text)
-        Robust and ordinary answers differ in Intercept: some rows, or the model's form, pull the
-        ordinary one. See rows() and the columns diff of summary().
+        The robust and the likelihood fit differ in Intercept (5% level, all coefficients together):
+        some rows, or the form of the model, influence the likelihood fit. See rows() and the
+        columns diff of summary().
         >>> found.problems
         ()
         """

@@ -55,6 +55,7 @@ from tvdbayes.frontends._recipe import Recipe, encode_piece, join_frames, some_r
 from tvdbayes.frontends.formula import fit
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.partitions import Bins, LearnedGroups, learn_bins, report_groups
+from tvdbayes.posterior.rules import is_frequent, unsure
 from tvdbayes.solvers import Solution, Status
 from tvdbayes.sources import Table
 from tvdbayes.weights import Stream
@@ -407,10 +408,10 @@ def _status(objective: Objective, found: Solution) -> IntArray:
 
 def _warn_of(made: LargeFit) -> None:
     for label, status in (("", made.status), ("ordinary (KLD) ", made.kld_status)):
-        unsure = int((status != Status.CONVERGED).sum())
-        if unsure > 0.01 * status.size:
+        badly = unsure(status) + int((status == Status.SEPARATED).sum())
+        if is_frequent(badly, status.size):
             warn(
-                f"{unsure} of {status.size} {label}draws ended without a certified minimum, or "
+                f"{badly} of {status.size} {label}draws ended without a certified minimum, or "
                 "have it at infinity; `status` says which. They are kept.",
                 ConvergenceWarning,
             )

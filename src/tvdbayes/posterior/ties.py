@@ -1,29 +1,64 @@
-"""How far a coefficient can move without the distance noticing."""
+"""How far a coefficient can move while the distance between data and model hardly changes."""
+
+from dataclasses import dataclass
 
 import numpy as np
 
-from tvdbayes._typing import Array
+from tvdbayes._typing import Array, BoolArray
 from tvdbayes.execution import single_threaded
 from tvdbayes.posterior._record import Posterior
 from tvdbayes.posterior.rows import layout_of, masses_of
 
-__all__ = ["flat_ranges"]
+__all__ = ["FlatRanges", "flat_ranges"]
 
-_STEPS = np.array([0.03, 0.1, 0.3, 1.0, 3.0])
+_STEPS = np.array([0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0])
+"""Steps that are tried, in posterior deviations."""
 _SAME = 0.02
 """Changes of the distance below this share of its own posterior deviation do not count."""
+_WIDE = 1.4
+"""Clean data, too, have flat ranges, in which random differences between data and model cancel:
+half a posterior deviation is common. In 60 clean samples of Poisson(3) with 2,500 rows 2 % were as
+wide as this, and 76 % where a fifth of the rows was far off."""
 
 
-def flat_ranges(posterior: Posterior) -> Array:
-    """How far each coefficient can move from the minimiser, (d,), in posterior deviations, while
-    the unexplained share hardly changes; at most 3.
+@dataclass(frozen=True, eq=False)
+class FlatRanges:
+    """Ranges around the minimiser in which the distance hardly changes, one coefficient at a time.
 
-    Far-off wrong rows make the distance flat: any rate in a whole stretch explains the rest
-    equally well, and the solution is then a rule's, not the data's.
+    Parameters
+    ----------
+    low, high : (d,)
+        Their ends.
+    width : (d,)
+        Their widths in posterior deviations, at most 6.
+    inside : (d,)
+        Share of the draws in the range.
+    """
+
+    low: Array
+    high: Array
+    width: Array
+    inside: Array
+
+    @property
+    def wide(self) -> BoolArray:
+        """Which ranges are wider than chance makes them, (d,): 1.4 posterior deviations."""
+        found: BoolArray = self.width > _WIDE - 1e-9
+        return found
+
+
+def flat_ranges(posterior: Posterior) -> FlatRanges:
+    """Move each coefficient away from the minimiser, until the unexplained share changes by 2 % of
+    its posterior deviation.
+
+    Where a share s of the rows lies far from everything that the model can produce, the model needs
+    to explain only 1 - s of the data, and the distance is the same for all parameters whose pmf is
+    nowhere below 1 - s times that of the other rows. Random differences between data and model make
+    short flat ranges in clean data, too.
     """
     theta, d = posterior.minimiser, len(posterior.param_names)
     if posterior.n_draws < 2:
-        return np.zeros(d)
+        return FlatRanges(theta, theta, np.zeros(d), np.zeros(d))
     spread = posterior.draws.std(0)
     moves = np.concatenate([_STEPS, -_STEPS])
     steps = (np.eye(d)[:, None] * moves[None, :, None]).reshape(-1, d) * spread
@@ -35,8 +70,8 @@ def flat_ranges(posterior: Posterior) -> Array:
     same = (np.abs(unexplained[1:] - unexplained[0]) < _SAME * posterior.distance.std()).reshape(
         d, 2, len(_STEPS)
     )
-    # A stretch ends at the first step that is noticed.
-    reached = np.where(np.logical_and.accumulate(same, axis=2), _STEPS, 0.0).max(2)
-    reached[spread == 0] = 0.0
-    widest: Array = reached.max(1)
-    return widest
+    # A range ends at the first step that changes the distance.
+    up, down = np.where(np.logical_and.accumulate(same, axis=2), _STEPS, 0.0).max(2).T
+    low, high = theta - down * spread, theta + up * spread
+    inside = ((posterior.draws >= low) & (posterior.draws <= high)).mean(0)
+    return FlatRanges(low, high, np.where(spread > 0, up + down, 0.0), inside)

@@ -11,6 +11,7 @@ from tvdbayes.bootstrap import plan_of, solve_tables
 from tvdbayes.cells import Cells
 from tvdbayes.execution import single_threaded
 from tvdbayes.objective import Layout
+from tvdbayes.partitions import Bins, learn_bins
 from tvdbayes.posterior import Posterior
 from tvdbayes.posterior.rows import layout_of, masses_of
 from tvdbayes.weights import Stream
@@ -42,7 +43,7 @@ class Replicates:
         The first within levels of a factor.
     surprise : (R,)
         The largest surprise of any cell of each data set, minus log10 of the probability of so many
-        rows in it.
+        rows in it. Bins that were learned from the data are learned again from each data set.
     """
 
     distance: Array
@@ -101,7 +102,7 @@ def replicate(
             excess = random * masses_of(here, theta[0] - plan.shift[:, None], random).score
             masses = masses_of(here, theta[1] - plan.shift[:, None], even)
             maker = here.bound.from_user(np.repeat(posterior.minimiser[:, None], len(numbers), 1))
-            surprise = np.where(counts > 0, masses.surprise(cells.n_obs), 0.0)
+            surprise = _surprise(posterior, here, counts, theta[1] - plan.shift[:, None])
             at_x = here.cell_pairs.x_of_pair.total
             found.append(
                 (
@@ -109,7 +110,7 @@ def replicate(
                     (even * masses.score).sum(0),
                     (even * masses_of(here, maker, even).score).sum(0),
                     (shares @ at_x(excess)) / np.maximum(shares @ at_x(random), 1e-300),
-                    surprise.max(0),
+                    surprise,
                 )
             )
             if progress is not None:
@@ -123,6 +124,48 @@ def _filled(layout: Layout) -> Layout:
     Outcomes beyond them stand alone, as the largest ones of the data do.
     """
     return replace(layout, bins=layout.bins and layout.bins.filled())
+
+
+def _surprise(posterior: Posterior, layout: Layout, counts: Array, theta: Array) -> Array:
+    """The largest surprise of any cell of each data set, (R,), at parameters (d, R).
+
+    Where the bins of the record were learned from its data, those of each data set are learned from
+    that data set, so that it is judged as the data are: learned bins end at outcomes of the data.
+    """
+    n_obs = posterior.cells.n_obs
+    if not _learns_bins(posterior):
+        masses = masses_of(layout, theta, counts / counts.sum(0))
+        of_any: Array = np.where(counts > 0, masses.surprise(n_obs), 0.0).max(0)
+        return of_any
+    found, table = np.zeros(counts.shape[1]), layout.cells
+    for number in range(len(found)):
+        held = counts[:, number] > 0
+        cells = replace(
+            table, x_index=table.x_index[held], y=table.y[held], counts=counts[held, number]
+        )
+        alone = layout.rebind(cells)
+        own = replace(alone, bins=_learned_bins(posterior, alone), grouped=alone.grouping)
+        masses = masses_of(_filled(own), theta[:, [number]], cells.p[:, None])
+        found[number] = masses.surprise(n_obs).max()
+    return found
+
+
+def _learns_bins(posterior: Posterior) -> bool:
+    """Whether the bins of a record come from its data: learning them again gives the same."""
+    bins = posterior.bins
+    again = None if bins is None else _learned_bins(posterior, layout_of(posterior))
+    return (
+        bins is not None
+        and again is not None
+        and np.array_equal(bins.lows, again.lows)
+        and np.array_equal(bins.highs, again.highs)
+    )
+
+
+def _learned_bins(posterior: Posterior, layout: Layout) -> Bins | None:
+    """Bins learned from the table of a layout in the groups of a record."""
+    bins = learn_bins(layout.cells, layout.grouping, posterior.groups.median_size)
+    return None if bins is None else bins.isolating(posterior.model.family.spikes)
 
 
 def _simulate(

@@ -12,11 +12,12 @@ import scipy
 
 from tvdbayes import __version__
 from tvdbayes._errors import DataError
-from tvdbayes._typing import Array
+from tvdbayes._typing import Array, BoolArray
 from tvdbayes.posterior import Posterior, Summary
 from tvdbayes.posterior.checks import calibration, rootogram
 from tvdbayes.posterior.effects import Effect
 from tvdbayes.posterior.misfit import Misfit
+from tvdbayes.posterior.rules import FALSE_ALARM, differing
 from tvdbayes.report._call import call_of, name_of
 from tvdbayes.report._pictures import (
     Picture,
@@ -69,7 +70,7 @@ class Estimate:
 class Line:
     """One quantity by both fits.
 
-    ``differs`` says that the paired difference has its interval on one side of 0, ``robust_sign``
+    ``differs`` says that the fits differ by more than chance (`rules.differing`), ``robust_sign``
     and ``ordinary_sign`` on which side of 0 (1, -1) an interval lies, or 0 if it holds 0.
     """
 
@@ -165,7 +166,13 @@ def gather(fit: Reportable, *, title: str | None, command: str | None) -> Page:
     outcome = fit.formula.split("~")[0].strip() if data is None else data.outcome
     columns = [] if data is None else _covariates(data, fit.formula)
     table = posterior.summary() if posterior.n_draws > 1 else None
-    lines = _lines(posterior.param_names, table, posterior.estimate, posterior.kld_minimiser)
+    lines = _lines(
+        posterior.param_names,
+        table,
+        posterior.estimate,
+        posterior.kld_minimiser,
+        differing(posterior.draws, posterior.kld_draws),
+    )
     misfit = fit.misfit() if table else None
     rows = _rows(fit)
     # What needs attention comes first.
@@ -232,7 +239,11 @@ def _how(posterior: Posterior) -> str:
 
 
 def _lines(
-    names: tuple[str, ...], table: Summary | None, robust: Array, ordinary: Array
+    names: tuple[str, ...],
+    table: Summary | None,
+    robust: Array,
+    ordinary: Array,
+    apart: BoolArray,
 ) -> tuple[Line, ...]:
     """Both fits and their difference; without a table the bare numbers."""
     if table is None:
@@ -247,11 +258,11 @@ def _lines(
 
     made = []
     for j, name in enumerate(names):
-        (one, sign), (other, other_sign), (gap, apart) = (
+        (one, sign), (other, other_sign), (gap, _) = (
             part(j, *keys) for keys in (("mean", ""), ("kld_mean", "kld_"), ("diff", "diff_"))
         )
         direction = f"{table['direction'][j]:.1%}"
-        made.append(Line(name, one, other, gap, direction, apart != 0, sign, other_sign))
+        made.append(Line(name, one, other, gap, direction, bool(apart[j]), sign, other_sign))
     return tuple(made)
 
 
@@ -297,11 +308,14 @@ def _comparison(lines: tuple[Line, ...]) -> Iterator[str]:
     apart = [line for line in lines if line.differs]
     if not apart:
         yield (
-            "Robust and ordinary coefficients agree: no difference between them is larger than "
-            "its uncertainty."
+            "Robust and ordinary coefficients agree: they do not differ by more than chance "
+            f"({FALSE_ALARM:.0%} level, all coefficients together)."
         )
         return
-    yield f"The robust and the ordinary fit differ in {listed([line.name for line in apart])}."
+    yield (
+        f"The robust and the ordinary fit differ in {listed([line.name for line in apart])} "
+        f"({FALSE_ALARM:.0%} level, all coefficients together)."
+    )
     changed = [line for line in lines if _turn(line)]
     surely = [f"{line.name} ({_turn(line)})" for line in changed if line.differs]
     perhaps = [f"{line.name} ({_turn(line)})" for line in changed if not line.differs]
@@ -315,7 +329,7 @@ def _comparison(lines: tuple[Line, ...]) -> Iterator[str]:
     if perhaps:
         yield (
             f"How sure one can be changes for {listed(perhaps)}; there the fits themselves do not "
-            "differ by more than their uncertainty."
+            "differ by more than chance."
         )
 
 
@@ -480,7 +494,8 @@ def _predictions(fit: Reportable, outcome: str, columns: list[str]) -> Predictio
 
 def _effect_lines(effect: Effect) -> tuple[Line, ...]:
     table = effect.summary() if len(effect.draws) > 1 else None
-    return _lines(effect.names, table, effect.minimiser, effect.kld_minimiser)
+    apart = differing(effect.draws, effect.kld_draws)
+    return _lines(effect.names, table, effect.minimiser, effect.kld_minimiser, apart)
 
 
 def _is_factor(name: str, formula: str) -> bool:
