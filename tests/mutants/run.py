@@ -164,8 +164,8 @@ def judge(mutant: Mutant, clean: Path, folder: Path) -> Outcome:
         killed, words = True, f"killed by time: no answer within {_SECONDS} s"
     elif status == _FAILED:
         # A fixture that fails is an error of the test that asked for it.
-        lines = [line.split() for line in printed.splitlines()]
-        seen = [words[1] for words in lines if words and words[0] in ("FAILED", "ERROR")]
+        lines = [line.split(" - ")[0].split(maxsplit=1) for line in printed.splitlines()]
+        seen = [line[1] for line in lines if line and line[0] in ("FAILED", "ERROR")]
         killed, words = True, f"killed by {' '.join(seen)}"
     elif status != _PASSED:
         words = _unrun(printed)
