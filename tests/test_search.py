@@ -7,7 +7,7 @@ from scipy.stats import poisson
 import tvdbayes as tb
 from tvdbayes import KLD, TVD, Bernoulli, Cells, Model, Poisson
 from tvdbayes.bootstrap import solve_tables
-from tvdbayes.bootstrap._plan import _shift, prepare
+from tvdbayes.bootstrap._plan import _pooled_starts, _shift, prepare
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.partitions import Distinct, KMeansGroups
 from tvdbayes.solvers import newton
@@ -49,20 +49,51 @@ def prepared(x, y, pilot=False, seed=0):
     )
 
 
-@pytest.mark.parametrize("rows", [correlated_leverage, far_leverage])
-def test_the_minimum_is_as_low_as_the_one_beside_the_truth(rows):
-    """Starts must lead to the basin of the truth, which a fit does not know.
-
-    Across correlated columns only the direction of the naive objective does; far out in one column
-    only maximum likelihood without such rows.
-    """
+def test_the_minimum_is_as_low_as_the_one_beside_the_truth():
+    """Starts must lead to the basin of the truth, which a fit does not know."""
     worse = []
     for seed in range(8):
-        plan, solved = prepared(*rows(seed))
+        plan, solved = prepared(*far_leverage(seed))
         problem = plan.robust.on(plan.robust.layout.cells.p[:, None])
         at_truth = newton(problem, plan.robust.layout.bound.from_user(BETA[:, None]))
         worse.append(solved.robust.value[0] - at_truth.value[0])
     assert np.mean(np.array(worse) > 2e-3) <= 1 / 8
+
+
+def starts_of(family, x, y):
+    """Starts of the search in groups, and maximum likelihood, in standardised coordinates."""
+    cells = Cells.from_rows(x, y)
+    layout = Layout(Model(family), cells, KMeansGroups(), cells)
+    ordinary = newton(Objective(layout, KLD()).on(cells.p[:, None]), np.zeros((x.shape[1], 1)))
+    return layout, _pooled_starts(layout, ordinary.theta, 0), ordinary.theta
+
+
+def test_a_start_has_the_direction_of_the_naive_objective_at_several_lengths():
+    """Across correlated columns wrong rows look like any others, one column at a time; maximum
+    likelihood is turned by them much farther.
+    """
+    for seed in range(3):
+        layout, starts, ordinary = starts_of(Bernoulli(), *correlated_leverage(seed, n=800))
+        truth = layout.bound.from_user(BETA[:, None])[1:, 0]
+
+        def cosine(slopes, truth=truth):
+            return truth @ slopes / np.linalg.norm(truth) / np.linalg.norm(slopes, axis=0)
+
+        nearer = cosine(starts[1:]) > cosine(ordinary[1:]) + 0.3
+        length = np.linalg.norm(starts[1:, nearer], axis=0)
+        assert all(np.isclose(length, size).any() for size in (1, 2, 6))
+
+
+def test_a_start_is_maximum_likelihood_without_rows_that_are_far_out():
+    rng = np.random.default_rng(5)
+    x = np.column_stack([np.ones(600), rng.normal(size=600)])
+    beta = np.array([1.0, 0.4])
+    y = rng.poisson(np.exp(x @ beta))
+    x[:90, 1], y[:90] = rng.normal(7, 0.3, 90), 0
+    layout, starts, ordinary = starts_of(Poisson(), x, y)
+    off = np.abs(layout.bound.to_user(starts) - beta[:, None]).max(0)
+    assert np.abs(layout.bound.to_user(ordinary)[:, 0] - beta).max() > 0.3
+    assert off.min() < 0.1
 
 
 def test_every_draw_finds_the_rates_that_its_weights_favour():
