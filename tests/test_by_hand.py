@@ -8,7 +8,7 @@ from scipy.special import expit
 from scipy.stats import binom, norm, poisson
 
 import tvdbayes as tb
-from tvdbayes import Bernoulli, Cells, Distinct, Model, Poisson
+from tvdbayes import Bernoulli, Cells, Cluster, Distinct, KMeansGroups, Model, Poisson
 from tvdbayes.posterior.checks import (
     calibration,
     observed_by_group,
@@ -19,6 +19,7 @@ from tvdbayes.posterior.checks import (
 from tvdbayes.posterior.misfit import misfit
 from tvdbayes.posterior.prediction import (
     NewRows,
+    likely_pmf,
     mean_draws,
     mean_interval,
     outcome_interval,
@@ -147,8 +148,34 @@ def test_scores_of_cells_are_excess_masses(counts):
     assert found.stands_out(found.surprise[2] - 0.1).tolist() == [False, False, True, False, False]
 
 
+def test_rows_of_a_group_are_a_mean_over_the_ensemble():
+    rng = np.random.default_rng(3)
+    x = np.column_stack([np.ones(150), rng.normal(size=150)])
+    cells = Cells.from_rows(x, rng.integers(0, 2, 150))
+    partition = KMeansGroups((Cluster("tail", 1.0, 3),))
+    fit = tb.posterior_bootstrap(Model(Bernoulli()), cells, partition=partition, n_draws=0)
+    grouping = fit.partition.group(cells)
+    groups = grouping.groups[:, grouping.atom_of_cell]
+    yes = expit(cells.x[cells.x_index] @ fit.minimiser)
+    law = np.where(cells.y == 1, yes, 1 - yes)
+    observed, expected = np.zeros((2, 3, cells.n_cells))
+    for r, group in enumerate(groups):
+        for i in range(cells.n_cells):
+            mine = group == group[i]
+            observed[r, i] = (cells.counts * mine)[cells.y == cells.y[i]].sum()
+            own = np.where(cells.y == cells.y[i], law, 1 - law)
+            expected[r, i] = (cells.counts * own)[mine].sum()
+    score = np.maximum(1 - expected / observed, 0)
+    found = cell_scores(fit)
+    assert len(groups) == 3
+    assert np.allclose(found.observed, observed.mean(0))
+    assert np.allclose(found.expected, expected.mean(0))
+    assert np.allclose(found.score, score.mean(0))
+
+
 def test_the_unexplained_share_is_that_of_the_reweighted_data_before_the_shift(counts):
-    shifted = replace(counts, draws=DRAWS + [0.3, -0.2], shift=np.array([0.3, -0.2]))
+    shift = np.array([0.3, -0.2])
+    shifted = replace(counts, draws=DRAWS + shift, shift=shift)
     level = np.array([[1.0, 1, 1, 0, 0], [0, 0, 0, 1, 1]])
     found = share_of_data(shifted, level)
     p = reweight(counts.cells, Stream.draws(counts.seed), 40).p.T
@@ -187,6 +214,16 @@ def test_outcome_intervals_are_quantiles_of_the_mixture(counts):
             at = end.astype(int)
             assert (cdf[at, range(4)] > share - 0.03).all()
             assert (np.where(at > 0, cdf[at - 1, range(4)], 0) < share + 0.03).all()
+
+
+def test_counts_are_listed_until_every_row_has_its_share(counts):
+    """One outcome fewer would not be enough for the row of the highest rate."""
+    y, found = likely_pmf(counts, NewRows.of(counts, NEW), 0.95)
+    rate = np.exp(DRAWS @ NEW.T)
+    assert y.tolist() == list(range(len(y)))
+    assert np.allclose(found, poisson.pmf(y, rate[..., None]).mean(0))
+    assert found.sum(1).min() >= 0.95
+    assert found[:, :-1].sum(1).min() < 0.95
 
 
 def test_samples_depend_on_the_seed_and_go_through_the_draws_in_turn(counts):

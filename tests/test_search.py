@@ -179,6 +179,8 @@ def test_multipliers_after_a_step_are_those_of_the_masses_that_it_leads_to():
         factor = (here.pull_after(tau, bend, 0 * change) - after) / change
         moved = (there.derivatives(tau, None)[0] - slope) / change
         assert np.allclose(moved, factor * here.kink, rtol=1e-3)
+        # A multiplier is a slope of |r|, however long the step.
+        assert np.abs(here.pull_after(tau, bend, 1e5 * change)).max() <= 1
 
 
 def test_multipliers_of_the_kinks_save_steps():

@@ -1,4 +1,6 @@
 import itertools
+from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -339,3 +341,49 @@ def test_one_parameter_with_an_offset_is_searched_exactly():
     assert (found.value <= lowest + 1e-12).all()
     # The minimum is a kink or smooth: never just a point of the scan.
     assert (found.value < lowest).all()
+
+
+@dataclass
+class Bowl:
+    """The square of theta (1, B), with a gradient that may be a lie: a problem and its point."""
+
+    theta: np.ndarray
+    sign: float = 1.0
+    kinked = False
+    accuracy = Accuracy(tau=0.0, decrement=1e-12)
+
+    def at(self, theta):
+        return Bowl(theta, self.sign)
+
+    def take(self, index):
+        return Bowl(self.theta[:, index], self.sign)
+
+    def batch_size(self, n):
+        return n
+
+    def value(self, theta):
+        return (theta**2).sum(0)
+
+    def expand(self, tau, _pull):
+        view = SimpleNamespace(merit=self.merit(tau), grad=2 * self.sign * self.theta)
+        view.hess = np.full((1, 1, self.theta.shape[1]), 2.0)
+        return view
+
+    def merit(self, _tau):
+        return self.value(self.theta)
+
+
+def test_a_search_that_cannot_go_down_has_stalled():
+    start = np.array([[1.0, -3.0]])
+    honest, lying = newton(Bowl(start), start), newton(Bowl(start, -1.0), start)
+    assert np.allclose(honest.theta, 0)
+    assert (honest.status == Status.CONVERGED).all()
+    assert np.array_equal(lying.theta, start)
+    assert (lying.status == Status.STALLED).all()
+
+
+def test_the_last_step_is_taken_though_not_evaluated():
+    start = np.array([[0.1, -0.2]])
+    found = newton(Bowl(start), start, accuracy=Accuracy(tau=0.0, decrement=1.0))
+    assert np.allclose(found.theta, 0)
+    assert found.n_iter.tolist() == [1, 1]
