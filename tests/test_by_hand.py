@@ -1,5 +1,6 @@
 """Answers of a record whose draws are written down, against the same answers computed by hand."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.stats import binom, norm, poisson
 
 import tvdbayes as tb
 from tvdbayes import Bernoulli, Cells, Cluster, Distinct, KMeansGroups, Model, Poisson
+from tvdbayes.bootstrap._warnings import warn_of
 from tvdbayes.posterior.checks import (
     calibration,
     observed_by_group,
@@ -322,3 +324,46 @@ def test_a_rootogram_has_the_quantiles_of_its_counts(counts):
         assert found.expected.sum() == pytest.approx(40)
         for share, ends in ((0.5 - level / 2, found.low), (0.5 + level / 2, found.high)):
             assert np.array_equal(ends[single], binom.ppf(share, 40, expected / 40))
+
+
+# What a fit records.
+
+
+def test_uncertified_draws_are_counted_in_a_warning(counts):
+    def told(n_stalled, **which):
+        status = np.where(np.arange(200) < n_stalled, int(tb.Status.STALLED), 0)
+        clean = {"status": np.zeros(200, int), "kld_status": np.zeros(200, int)}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            warn_of(replace(counts, **{**clean, **dict.fromkeys(which, status)}), False, 0)
+        return [str(w.message) for w in caught if w.category is tb.ConvergenceWarning]
+
+    assert told(2, status=True) == []
+    (words,) = told(3, status=True)
+    assert words.startswith("3 of 200 draws ended without a certified minimum")
+    (words,) = told(150, kld_status=True)
+    assert words.startswith("150 of 200 ordinary (KLD) draws")
+
+
+def test_draws_of_every_block_are_those_of_their_number():
+    """Answers without covariates: both fits are the share of their weights."""
+    cells = Cells.from_counts(np.ones((2, 1)), [0, 1], [30, 14])
+    fit = tb.posterior_bootstrap(Model(Bernoulli()), cells, n_draws=1100, seed=5)
+    share = reweight(cells, Stream.draws(5), 1100).p[1]
+    assert np.allclose(expit(fit.kld_draws[:, 0]), share, atol=1e-6)
+    assert np.allclose(expit(fit.draws[:, 0]), share, atol=1e-6)
+    assert len(np.unique(fit.draws)) == 1100
+
+
+def test_the_minimisers_and_their_distance_are_those_of_the_table(rng):
+    y = np.append(rng.poisson(3, 90), [25] * 10)
+    cells = Cells.from_rows(np.ones((100, 1)), y)
+    fit = tb.posterior_bootstrap(Model(Poisson()), cells, n_draws=5)
+    law = poisson.pmf(cells.y, np.exp(fit.minimiser[0]))
+    assert fit.minimiser_distance == pytest.approx(np.maximum(cells.p - law, 0).sum())
+    assert np.exp(fit.kld_minimiser[0]) == pytest.approx(y.mean())
+    assert 2 < np.exp(fit.minimiser[0]) < 4
+    p = reweight(cells, Stream.draws(fit.seed), 5).p
+    for j in range(5):
+        law = poisson.pmf(cells.y, np.exp(fit.draws[j, 0]))
+        assert fit.distance[j] == pytest.approx(np.maximum(p[:, j] - law, 0).sum())

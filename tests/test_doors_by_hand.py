@@ -7,6 +7,8 @@ from scipy.special import expit
 from scipy.stats import poisson
 
 import tvdbayes as tb
+from tvdbayes.posterior.checks import calibration, pit_histogram, rootogram
+from tvdbayes.posterior.scores import score
 
 N = 240
 
@@ -137,7 +139,7 @@ def test_rows_have_the_scores_of_their_cells_in_the_order_of_the_input(frame, vi
         assert found[name].tolist() == cells[name].to_numpy()[at].tolist()
 
 
-def test_the_misfit_of_levels_adds_up_to_the_whole(frame, visits):
+def test_the_misfit_of_levels_adds_up_to_the_whole(visits):
     """Whole = sum over levels of the weight of each times its share, draw by draw."""
     from tvdbayes.weights import Stream, reweight
 
@@ -150,3 +152,58 @@ def test_the_misfit_of_levels_adds_up_to_the_whole(frame, visits):
     shares = np.array([found.by[name].draws for name in "abc"])
     assert np.allclose((mass * shares).sum(0), found.draws)
     assert found.by["b"].interval == 0.5
+
+
+def expected_mean(posterior):
+    """Mean over rows and draws of the expected outcome."""
+    cells = posterior.cells
+    rate = np.exp(posterior.draws @ cells.x.T + cells.offset)
+    return (rate @ cells.x_counts).mean() / cells.n_obs
+
+
+@pytest.mark.parametrize("ordinary", [False, True])
+def test_checks_are_those_of_the_side_that_is_asked_for(visits, ordinary):
+    side = visits.posterior.twin if ordinary else visits.posterior
+    assert np.array_equal(side.draws, visits.kld_draws if ordinary else visits.draws)
+    for mine, own in (
+        (visits.calibration(4, ordinary=ordinary), calibration(side, 4)),
+        (visits.pit(5, ordinary=ordinary), pit_histogram(side, 5)),
+        (visits.score(ordinary=ordinary), score(side)),
+    ):
+        for name, value in vars(own).items():
+            if name != "by_cell":
+                assert np.array_equal(getattr(mine, name), value), name
+    levels = visits.observed("g", ordinary=ordinary)
+    assert np.allclose(levels.n @ levels.expected, levels.n.sum() * expected_mean(side))
+    bars = visits.rootogram(0.5, ordinary=ordinary)
+    like = rootogram(visits.posterior, 0.5)
+    assert np.array_equal(bars.outcomes, like.outcomes)
+    assert np.array_equal(bars.high, rootogram(side, 0.5, like=like).high)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8])
+def test_the_summary_of_a_fit_has_the_level_that_is_asked_for(visits, level):
+    table = visits.summary(level)
+    assert np.allclose(table["low"], np.quantile(visits.draws, 0.5 - level / 2, axis=0))
+    assert np.allclose(table["kld_high"], np.quantile(visits.kld_draws, 0.5 + level / 2, axis=0))
+
+
+def test_exposure_and_offset_add_up_on_the_log_scale(frame):
+    given = frame.assign(o=np.where(frame.x > 0, 0.4, -0.2))
+    fit = tb.fit("visits ~ 1", given, exposure="hours", offset="o", divergence="kld", n_draws=0)
+    # Maximum likelihood: as many visits as are expected.
+    expected = frame.hours * np.exp(given.o + fit.estimate[0])
+    assert expected.sum() == pytest.approx(frame.visits.sum(), rel=1e-6)
+
+
+def test_expected_means_of_levels_are_weighted_by_rows(frame, visits):
+    found = visits.observed("g")
+    w, hours = frame.w.to_numpy(), frame.hours.to_numpy()
+    mean = (hours * np.exp(visits.draws @ design(visits, frame).T)).mean(0)
+    for label, n, seen, expected in zip(
+        found.labels, found.n, found.observed, found.expected, strict=True
+    ):
+        mine = (frame.g == label).to_numpy()
+        assert n == w[mine].sum()
+        assert seen == pytest.approx(w[mine] @ frame.visits[mine] / n)
+        assert expected == pytest.approx(w[mine] @ mean[mine] / n)
