@@ -263,8 +263,8 @@ def test_scores_are_means_over_rows_of_the_predictive_law(counts, answers):
 
 
 def test_scores_of_a_long_tail_count_all_of_it():
-    """The ranked score of a wide law: what is left out of the sum is left out of the score."""
-    wide = record(Poisson(), draws=np.array([[0.0, 0.0], [5.0, 0.0]]))
+    """One draw of 120 has its mass far off: the rows it expects there count as any others."""
+    wide = record(Poisson(), draws=np.array([[0.0, 0.0]] * 119 + [[5.0, 0.0]]))
     outcome = np.arange(400)
     law = poisson.pmf(outcome, rates(wide.draws)[..., None]).mean(0)
     step = (law.cumsum(1) - (Y[:, None] <= outcome)) ** 2
@@ -367,3 +367,21 @@ def test_the_minimisers_and_their_distance_are_those_of_the_table(rng):
     for j in range(5):
         law = poisson.pmf(cells.y, np.exp(fit.draws[j, 0]))
         assert fit.distance[j] == pytest.approx(np.maximum(p[:, j] - law, 0).sum())
+
+
+def test_the_twin_is_the_ordinary_analysis_as_a_record(counts):
+    """Whatever a record says of its draws, its twin says of theirs."""
+    full = replace(
+        counts,
+        distance=np.full(40, 0.1),
+        kld_distance=np.full(40, 0.7),
+        status=np.zeros(40, int),
+        kld_status=np.full(40, 3),
+        shift=np.ones(2),
+    )
+    twin = full.twin
+    assert twin.divergence == tb.KLD()
+    for name in ("draws", "distance", "status", "minimiser"):
+        assert np.array_equal(getattr(twin, name), getattr(full, f"kld_{name}"))
+    assert not twin.shift.any()
+    assert (twin.ridge, twin.bins, twin.refine) == (0.0, None, None)

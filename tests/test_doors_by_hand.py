@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import expit
+from scipy.special import expit, softmax
 from scipy.stats import poisson
 
 import tvdbayes as tb
@@ -207,3 +207,18 @@ def test_expected_means_of_levels_are_weighted_by_rows(frame, visits):
         assert n == w[mine].sum()
         assert seen == pytest.approx(w[mine] @ frame.visits[mine] / n)
         assert expected == pytest.approx(w[mine] @ mean[mine] / n)
+
+
+def test_coefficients_of_estimators_give_their_predictions(frame):
+    x = frame[["x", "tries"]].to_numpy(float)
+    model = tb.RobustCountRegressor(n_draws=0).fit(x, frame.visits)
+    assert np.allclose(model.predict(x), np.exp(x @ model.coef_ + model.intercept_))
+    model = tb.RobustClassifier(n_draws=0).fit(x, frame.x > 0)
+    assert np.allclose(
+        model.predict_proba(x)[:, 1], expit(x @ model.coef_[0] + model.intercept_[0])
+    )
+    model = tb.RobustClassifier(n_draws=0).fit(x[:, 1:], frame.g)
+    assert np.allclose(model.coef_.sum(0), 0)
+    assert np.allclose(
+        model.predict_proba(x[:, 1:]), softmax(x[:, 1:] @ model.coef_.T + model.intercept_, axis=1)
+    )
