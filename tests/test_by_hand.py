@@ -29,10 +29,10 @@ from tvdbayes.posterior.prediction import (
     pmf,
     sample_outcomes,
 )
-from tvdbayes.posterior.rows import cell_scores
+from tvdbayes.posterior.rows import cell_scores, layout_of
 from tvdbayes.posterior.scores import score
 from tvdbayes.posterior.summary import intervals, summarise
-from tvdbayes.refits.replicates import Replicates
+from tvdbayes.refits.replicates import Replicates, _simulate, replicate
 from tvdbayes.refits.sensitivity import Sensitivity
 from tvdbayes.refits.unexplained import share_of_data
 from tvdbayes.weights import Stream, reweight
@@ -119,6 +119,27 @@ def test_a_threshold_is_a_rank_of_the_clean_data_sets():
     )
     assert chance.threshold(0.1) == 89.0
     assert chance.threshold(0.005) == np.inf
+
+
+def test_replicates_have_as_many_rows_at_every_x_and_the_law_of_the_minimiser():
+    cells = Cells.from_counts(X, Y, 50 * COUNTS + np.array([0, 0, 0, 700, 300]))
+    fit = tb.posterior_bootstrap(Model(Poisson()), cells, n_draws=0, partition=Distinct())
+    table, counts = _simulate(fit, layout_of(fit).bound.eta, range(4))
+    at_x = [np.bincount(table.x_index, n, cells.n_x) for n in counts.T]
+    assert np.array_equal(at_x, [cells.x_counts] * 4)
+    rate = np.exp(cells.x @ fit.minimiser)
+    mean = np.bincount(table.x_index, counts.sum(1) * table.y) / (4 * cells.x_counts)
+    assert np.allclose(mean, rate, atol=4 * np.sqrt(rate / 4 / cells.x_counts))
+
+
+def test_a_fitted_model_leaves_less_than_the_one_that_made_the_data(rng):
+    cells = Cells.from_rows(np.ones((80, 1)), rng.poisson(3, 80))
+    fit = tb.posterior_bootstrap(Model(Poisson()), cells, n_draws=0)
+    chance = replicate(fit, 20)
+    assert (chance.even <= chance.unfitted + 1e-9).all()
+    assert chance.even.mean() < 0.95 * chance.unfitted.mean()
+    # Random weights make the rows effectively half as many.
+    assert chance.distance.mean() > 1.2 * chance.even.mean()
 
 
 def test_an_interval_of_sensitivity_ends_where_the_share_is_crossed():
