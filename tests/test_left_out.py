@@ -174,6 +174,8 @@ def test_fits_are_compared_on_the_same_folds_and_weights():
     found = compare_posteriors(fits, n_folds=5, n_draws=40)
     assert found.names[0] == "negative binomial"
     assert found["log_diff"][0] == 0
+    assert found["log_error"][0] == 0
+    assert found["closest"][0] > 0.5
     assert found["log_diff"][1] > 2 * found["log_error"][1]
     assert found["unexplained"][0] < found["unexplained"][1]
     assert np.isclose(found["closest"].sum(), 1)
