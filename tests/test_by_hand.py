@@ -406,3 +406,12 @@ def test_the_twin_is_the_ordinary_analysis_as_a_record(counts):
         assert np.array_equal(getattr(twin, name), getattr(full, f"kld_{name}"))
     assert not twin.shift.any()
     assert (twin.ridge, twin.bins, twin.refine) == (0.0, None, None)
+
+
+def test_calibration_has_bins_of_equal_weight_not_of_equal_numbers_of_x():
+    x = np.column_stack([np.ones(8), np.repeat(np.arange(4.0), 2)])
+    cells = Cells.from_counts(x, [0, 1] * 4, [1, 1, 1, 1, 1, 1, 60, 34])
+    fit = tb.posterior_bootstrap(Model(Bernoulli()), cells, n_draws=0, ridge=0.1)
+    found = calibration(replace(fit, draws=np.array([[-1.0, 0.3]])), 2)
+    assert found.counts.tolist() == [6, 94]
+    assert found.observed.tolist() == [0.5, 34 / 94]

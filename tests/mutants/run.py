@@ -111,7 +111,11 @@ class Outcome:
 
 def read(topics: Sequence[str] = (), folder: Path = Path(__file__).parent) -> list[Mutant]:
     """The mutants of these topics, or of all."""
-    names = topics or sorted(path.stem for path in folder.glob("*.toml"))
+    known = sorted(path.stem for path in folder.glob("*.toml"))
+    unknown = sorted(set(topics) - set(known))
+    if unknown:
+        sys.exit(f"There is no topic {unknown[0]!r}. Choose from {', '.join(known)}.")
+    names = topics or known
     return [
         Mutant(name, **{**entry, "tests": tuple(entry["tests"])})
         for name in names
@@ -122,7 +126,7 @@ def read(topics: Sequence[str] = (), folder: Path = Path(__file__).parent) -> li
 def copy(source: Path, goal: Path) -> None:
     """Copy what tests need, with what was compiled already."""
     goal.mkdir()
-    unwanted = shutil.ignore_patterns("_build", "results", "generated", ".*")
+    unwanted = shutil.ignore_patterns("_build", "generated", ".*")
     for name in _COPIED:
         shutil.copytree(source / name, goal / name, ignore=unwanted)
     for path in [source / "pyproject.toml", source / "Makefile", *source.glob("*.md")]:
