@@ -11,6 +11,7 @@ from scipy.stats import binom, norm, poisson
 import tvdbayes as tb
 from tvdbayes import Bernoulli, Cells, Cluster, Distinct, KMeansGroups, Model, Poisson
 from tvdbayes.bootstrap._warnings import warn_of
+from tvdbayes.partitions import report_groups
 from tvdbayes.posterior.checks import (
     calibration,
     observed_by_group,
@@ -415,3 +416,22 @@ def test_calibration_has_bins_of_equal_weight_not_of_equal_numbers_of_x():
     found = calibration(replace(fit, draws=np.array([[-1.0, 0.3]])), 2)
     assert found.counts.tolist() == [6, 94]
     assert found.observed.tolist() == [0.5, 34 / 94]
+
+
+def test_the_group_of_the_median_row_is_reported():
+    """Five groups, four of them of one row: half of the rows are in the large one."""
+    cells = Cells.from_counts(np.arange(1.0, 6.0)[:, None], [1] * 5, [1, 1, 1, 1, 100])
+    found = report_groups(cells, "distinct", Distinct().group(cells))
+    assert (found.n_groups, found.median_size) == (5, 100)
+
+
+def test_separation_is_seen_whichever_way_the_coefficients_run():
+    for x_sign in (1.0, -1.0):
+        for flip in (0, 1):
+            x = np.array([[1, 0], [1, 0], [1, x_sign]])
+            cells = Cells.from_counts(x, np.abs(np.array([0, 1, 1]) - flip), [20, 20, 40])
+            with pytest.warns(tb.SeparationWarning):
+                fit = tb.posterior_bootstrap(Model(Bernoulli()), cells, n_draws=6, ridge=0.0)
+            assert (fit.status == tb.Status.SEPARATED).all()
+            assert (fit.kld_status == tb.Status.SEPARATED).all()
+            assert np.sign(fit.draws[0, 1]) == x_sign * (1 - 2 * flip)
