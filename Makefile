@@ -16,7 +16,7 @@ CREATE = $(PYTHON) -m venv $(VENV)
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 endif
 
-.PHONY: demo figure docs test test-all test-spark test-ray bench lint types layers clean
+.PHONY: demo figure docs test test-all mutants test-spark test-ray bench lint types layers clean
 
 demo: $(VENV)/.installed
 	$(BIN)/tvdbayes demo --out demo
@@ -35,6 +35,10 @@ test: lint types layers
 # Beside the tests: what needs a browser (Debian: chromium and chromium-driver).
 test-all: test
 	$(BIN)/python -m pytest tests/browser -rs
+
+# Small bugs planted one at a time (tests/mutants): each must make the tests named for it fail.
+mutants: $(VENV)/.installed-test
+	$(BIN)/python tests/mutants/run.py
 
 # Engines that are heavy to install: Spark (needs Java) and Ray.
 test-spark: $(VENV)/.installed-test

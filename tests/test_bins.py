@@ -147,3 +147,34 @@ def test_impossible_outcomes_of_neighbours_get_no_mass(rng):
     problem = Objective(layout, TVD()).on(cells.p[:, None])
     model_mass = problem.at(np.array([[2.0], [1.0]])).model_mass
     assert model_mass.sum() <= 1 + 1e-12
+
+
+def test_bins_by_hand():
+    bins = Bins(np.array([0.0, 2.0, 8.0]), np.array([1.0, 5.0, 9.0]))
+    assert bins.number(np.array([0, 1, 2, 5, 8, 9])).tolist() == [0, 0, 1, 1, 2, 2]
+    # Without gaps: new outcomes belong to the bin before them.
+    filled = bins.filled()
+    assert filled.lows.tolist() == [0, 2, 8]
+    assert filled.highs.tolist() == [1, 7, 9]
+    alone = bins.isolating([3.0])
+    assert alone.lows.tolist() == [0, 2, 3, 4, 8]
+    assert alone.highs.tolist() == [1, 2, 3, 5, 9]
+    assert bins.isolating([2.0]).lows.tolist() == [0, 2, 3, 8]
+    # An outcome in none of them gets one of its own.
+    assert bins.covering(np.array([1.0, 6.0])).lows.tolist() == [0, 2, 6, 8]
+
+
+@pytest.mark.filterwarnings("ignore:.*inflation:tvdbayes._errors.BoundaryWarning")
+@pytest.mark.parametrize("bins", ["auto", [0, 10, 30, 100]])
+@pytest.mark.parametrize(
+    ("law", "outcome"),
+    [(tb.ZeroInflated(tb.Geometric()), 0.0), (tb.Censored(tb.Geometric(), 120), 120.0)],
+    ids=["inflated", "censored"],
+)
+def test_outcomes_with_a_law_of_their_own_have_a_bin_of_their_own(law, outcome, bins, rng):
+    y = np.minimum(rng.geometric(0.01, 300) - 1, 120)
+    cells = Cells.from_rows(np.ones((300, 1)), y)
+    fit = tb.posterior_bootstrap(Model(law), cells, n_draws=0, bins=bins)
+    assert (fit.bins.highs > fit.bins.lows).any()
+    at = int(fit.bins.number(np.array([outcome]))[0])
+    assert (fit.bins.lows[at], fit.bins.highs[at]) == (outcome, outcome)

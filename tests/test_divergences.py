@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.stats import poisson
 
 from tvdbayes import (
     KLD,
@@ -151,3 +152,21 @@ def test_density_power_tends_to_kld():
 def test_density_power_refuses_other_tunings(tuning):
     with pytest.raises(SettingsError, match="tuning"):
         DensityPower(tuning)
+
+
+@pytest.mark.parametrize("tuning", [0.3, 1.0])
+def test_density_power_is_its_definition(tuning, count_cells):
+    """The mean over x of sum f^(1+t) - (1 + 1/t) g f^t + (1/t) g^(1+t), f model and g data."""
+    cells = count_cells
+    layout = Layout(Model(Poisson()), cells, Distinct(), cells)
+    theta = np.array([0.9, 0.2, -0.3])
+    problem = Objective(layout, DensityPower(tuning)).on(cells.p[:, None])
+    found = problem.distance(layout.bound.from_user(theta[:, None]))[0]
+    rate, total = np.exp(cells.x @ theta + cells.offset), 0.0
+    for i, n in enumerate(cells.x_counts):
+        mine = cells.x_index == i
+        g = np.bincount(cells.y[mine].astype(int), cells.counts[mine] / n, 80)
+        f = poisson.pmf(np.arange(80), rate[i])
+        own = f ** (1 + tuning) - (1 + 1 / tuning) * g * f**tuning + g ** (1 + tuning) / tuning
+        total += n / cells.n_obs * own.sum()
+    assert found == pytest.approx(total, rel=1e-9)

@@ -92,6 +92,13 @@ def test_likelihood_of_logs_is_the_geometric_mean_over_draws():
     assert plain["abs_err"][0] == pytest.approx(1.0)
 
 
+def test_the_papers_absolute_error_is_the_mean_over_draws_not_the_error_of_their_mean():
+    """|mean - y| would be 0 here, and 1 for the second row."""
+    mean, y = np.array([[0.0, 2.0], [3.0, 5.0]]), np.array([1, 3])
+    found = paper_criteria(mean, np.zeros((2, 2)), y, of_logs=False)
+    assert found["abs_err"].tolist() == [1.0, 1.0]
+
+
 @pytest.mark.parametrize("kind", ["two outcomes", "counts"])
 def test_a_calibrated_law_has_no_calibration_error_and_a_surer_one_has(kind):
     rng = np.random.default_rng(1)

@@ -8,6 +8,7 @@ from tvdbayes.families import (
     ALL_LINKS,
     AbstractFamily,
     AbstractLink,
+    Bernoulli,
     Binomial,
     Cloglog,
     CustomFamily,
@@ -243,3 +244,15 @@ def test_probit_curvature_tends_to_minus_one_in_its_tail():
     second = Probit().log_tails(np.array([-10.0, -49.0, -51.0, -1e4, -1e6]))[0][2]
     assert np.all(np.diff(second) <= 1e-9)
     assert np.allclose(second[1:], -1, atol=1e-3)
+
+
+def test_laws_that_are_nearly_one_point_are_seen_on_both_sides():
+    one = np.ones(1)
+    for eta, certain in ((-30.0, True), (-2.0, False), (2.0, False), (30.0, True)):
+        at = np.array([[eta]])
+        assert Bernoulli().degenerate(at, one)[0] == certain
+        assert Binomial().degenerate(at, 5 * one)[0] == certain
+    # A rare success is no rarity in many trials.
+    rare = np.array([[-16.0]])
+    assert Binomial().degenerate(rare, one)[0]
+    assert not Binomial().degenerate(rare, 1e4 * one)[0]

@@ -4,14 +4,15 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.special import expit
+from scipy.stats import beta, ks_2samp, kstest
 
 import tvdbayes as tb
 from tvdbayes import Bernoulli, Cells, Model, Poisson, SettingsError
-from tvdbayes.bootstrap import plan_of, solve_tables
+from tvdbayes.bootstrap import draws_of, plan_of
 from tvdbayes.cells import compress
 from tvdbayes.refits.comparison import compare_posteriors
 from tvdbayes.refits.left_out import cross_validate, fold_counts, leave_one_out, without
-from tvdbayes.weights import Stream, reweight
 
 
 def rates():
@@ -42,46 +43,51 @@ def fitted(case, n_draws=12):
 
 
 @pytest.mark.parametrize("case", [rates, grid, pooled])
-def test_one_refit_for_each_cell_is_the_loop_over_rows_bit_for_bit(case):
-    fit, made, x, y = fitted(case)
-    plan, n_draws = plan_of(fit), 12
-    cells = made.cells
-    weights = reweight(cells, Stream.draws(4), n_draws).p
-    for row in range(0, len(y), 7):
-        # The loop: the table of all other rows, and weights found by what the cells are.
-        others = np.delete(np.arange(len(y)), row)
-        table = Cells.from_rows(x[others], y[others])
-        cell = made.cell_of_row[row]
-        p = weights.copy()
-        left = cells.counts[cell] - 1
-        rng = Stream.generator(4, Stream.LEFT_OUT, int(cell))
-        p[cell] *= rng.beta(left, 1, n_draws) if left else 0.0
-        p /= p.sum(0)
-        known = {
-            (*cells.x[i], v): j for j, (i, v) in enumerate(zip(cells.x_index, cells.y, strict=True))
-        }
-        where = [known[(*table.x[i], v)] for i, v in zip(table.x_index, table.y, strict=True)]
-        found = [
-            solve_tables(plan, np.ascontiguousarray(p[where][:, at : at + plan.size]), table)
-            for at in range(0, n_draws, plan.size)
-        ]
-        removed = np.eye(cells.n_cells, dtype=int)[cell]
-        robust, ordinary = without(plan, fit, removed, n_draws)
-        assert np.array_equal(robust, np.concatenate([s.robust.theta for s in found], 1).T)
-        assert np.array_equal(ordinary, np.concatenate([s.twin.theta for s in found], 1).T)
+def test_draws_without_some_rows_have_the_law_of_the_other_rows_reweighted(case):
+    """Against Dirichlet(1, ..., 1) over the rows that are left, drawn by another generator."""
+    n_draws = 400
+    fit, made, x, y = fitted(case, n_draws=n_draws)
+    plan = plan_of(fit)
+    rng = np.random.default_rng(9)
+    # Half of the rows of most cells, one row of some, all rows of others.
+    gone = rng.random(len(y)) < 0.4
+    removed = np.bincount(made.cell_of_row[gone], minlength=made.cells.n_cells)
+    table = compress(x[~gone], y[~gone])
+    weights = rng.dirichlet(np.ones((~gone).sum()), n_draws)
+    p = np.zeros((table.cells.n_cells, n_draws))
+    np.add.at(p, table.cell_of_row, weights.T)
+    expected = draws_of(plan, p, table.cells)
+    found = without(plan, fit, removed, n_draws)
+    for mine, other in zip(found, expected, strict=True):
+        for one, two in zip(mine.T, other.T, strict=True):
+            assert ks_2samp(one, two).pvalue > 1e-3
+            assert np.isclose(np.log(one.std() / two.std()), 0, atol=0.25)
 
 
-def test_a_weight_without_one_row_has_the_law_of_one_row_less():
-    # Gamma(n) times Beta(n - 1, 1) is Gamma(n - 1): moments of the normalised weights.
-    cells = Cells.from_counts(np.ones((3, 1)), [0, 1, 2], [4, 6, 1])
-    n = 40_000
-    p = reweight(cells, Stream.draws(0), n).p
-    p[1] *= Stream.generator(0, Stream.LEFT_OUT, 1).beta(5, 1, n)
-    p /= p.sum(0)
-    alpha = np.array([4.0, 5.0, 1.0])
-    assert np.allclose(p.mean(1), alpha / 10, atol=0.003)
-    variance = alpha / 10 * (1 - alpha / 10) / 11
-    assert np.allclose(p.var(1), variance, rtol=0.05)
+def test_a_share_without_some_rows_has_its_beta_law():
+    """Yes/no answers without covariates: both fits are the weighted share, whose law is known."""
+    cells = Cells.from_counts(np.ones((2, 1)), [0, 1], [30, 14])
+    fit = tb.posterior_bootstrap(Model(Bernoulli()), cells, n_draws=4, seed=2)
+    for removed in ([18, 0], [0, 10], [18, 10], [1, 1]):
+        left = cells.counts - removed
+        for draws in without(plan_of(fit), fit, np.array(removed), 2000):
+            law = beta(left[1], left[0])
+            assert kstest(expit(draws[:, 0]), law.cdf).pvalue > 1e-3
+
+
+def test_without_no_row_the_draws_are_those_of_the_fit():
+    fit, made, _, _ = fitted(grid)
+    robust, ordinary = without(plan_of(fit), fit, np.zeros(made.cells.n_cells, int), 12)
+    assert np.allclose(robust, fit.draws, atol=1e-6)
+    assert np.allclose(ordinary, fit.kld_draws, atol=1e-6)
+
+
+def test_draws_without_a_row_are_paired_with_those_with_it():
+    fit, made, _, _ = fitted(grid, n_draws=100)
+    removed = np.eye(made.cells.n_cells, dtype=int)[0]
+    _, ordinary = without(plan_of(fit), fit, removed, 100)
+    for one, two in zip(ordinary.T, fit.kld_draws.T, strict=True):
+        assert np.corrcoef(one, two)[0, 1] > 0.95
 
 
 def test_leaving_out_a_count_of_many_changes_little_and_an_outlier_nothing():
@@ -97,12 +103,13 @@ def test_the_log_score_left_out_is_that_of_the_draws_left_out():
     fit, made, _, _ = fitted(rates, n_draws=30)
     held = leave_one_out(fit, n_draws=30)
     plan, cells = plan_of(fit), made.cells
-    by_hand = 0.0
+    by_hand = np.zeros(2)
     for cell in range(cells.n_cells):
-        draws, _ = without(plan, fit, np.eye(cells.n_cells, dtype=int)[cell], 30)
-        pmf = Poisson().pmf(cells.y[cell], draws.T, np.ones(1)).mean()
+        both = without(plan, fit, np.eye(cells.n_cells, dtype=int)[cell], 30)
+        pmf = [Poisson().pmf(cells.y[cell], draws.T, np.ones(1)).mean() for draws in both]
         by_hand -= cells.counts[cell] * np.log(pmf)
-    assert np.isclose(held.robust.log, by_hand / cells.n_obs, rtol=1e-9)
+    found = [held.robust.log, held.ordinary.log]
+    assert np.allclose(found, by_hand / cells.n_obs, rtol=1e-9)
     assert held.robust.n == cells.n_obs
     assert "Robust" in str(held)
 
@@ -113,6 +120,7 @@ def test_folds_hold_every_row_once():
     assert np.array_equal(dealt.sum(0), counts)
     assert np.ptp(dealt.sum(1)) <= 1
     assert np.array_equal(dealt, fold_counts(counts, 4, seed=3))
+    assert not np.array_equal(dealt, fold_counts(counts, 4, seed=4))
 
 
 def test_weights_of_two_are_rows_twice_when_held_out():
@@ -166,6 +174,8 @@ def test_fits_are_compared_on_the_same_folds_and_weights():
     found = compare_posteriors(fits, n_folds=5, n_draws=40)
     assert found.names[0] == "negative binomial"
     assert found["log_diff"][0] == 0
+    assert found["log_error"][0] == 0
+    assert found["closest"][0] > 0.5
     assert found["log_diff"][1] > 2 * found["log_error"][1]
     assert found["unexplained"][0] < found["unexplained"][1]
     assert np.isclose(found["closest"].sum(), 1)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tvdbayes import Cells, Model
+from tvdbayes import TVD, Cells, Model, Poisson
 from tvdbayes.divergences import ALL_DIVERGENCES
 from tvdbayes.families import ALL_FAMILIES
 from tvdbayes.objective import Layout, Objective
@@ -17,6 +17,7 @@ from tvdbayes.partitions import (
     Singletons,
 )
 from tvdbayes.predictors import MLP, AbstractPredictor, Linear, dependent_columns
+from tvdbayes.solvers import newton
 
 PARTITIONS = [Distinct(), Singletons(), KMeansGroups((Cluster("tail", 1.0, 2),)), Auto()]
 PREDICTORS = [Linear()]
@@ -134,3 +135,45 @@ def test_dependent_columns_are_found(rng):
     assert len(dependent_columns(np.column_stack([x, x[:, 0] + x[:, 1]]))) == 1
     assert len(dependent_columns(rng.normal(size=(3, 5)))) == 2
     assert dependent_columns(np.column_stack([x, np.zeros(20)])) == [3]
+
+
+@pytest.mark.parametrize("partition", PARTITIONS[:1] + PARTITIONS[2:3], ids=lambda p: p.name)
+@pytest.mark.parametrize("divergence", ALL_DIVERGENCES[:1] + ALL_DIVERGENCES[3:4], ids=repr)
+def test_the_penalty_is_measured_from_the_reference_and_slopes_of_zero(
+    divergence, partition, count_cells, rng
+):
+    layout = Layout(Model(Poisson()), count_cells, partition, count_cells)
+    reference, theta = rng.normal(size=3), rng.normal(size=(3, 4))
+    pinned = np.array([False, True, False])
+    bare = Objective(layout, divergence).on(count_cells.p[:, None])
+    held = Objective(layout, divergence, 0.5, reference, pinned).on(
+        np.repeat(count_cells.p[:, None], 4, axis=1)
+    )
+    off = theta - reference[:, None]
+    expected = 0.5 * (theta[1:] ** 2).sum(0) + 1e5 * off[1] ** 2 + 1e-11 * (off[::2] ** 2).sum(0)
+    # Where a divergence is measured from is a constant of the table.
+    base = bare.value(np.zeros((3, 1))) - bare.distance(np.zeros((3, 1)))
+    distance = np.array([bare.distance(column[:, None])[0] for column in theta.T]) + base
+    assert np.allclose(held.value(theta), distance + expected, rtol=1e-12)
+    assert np.allclose(held.score(theta)[:, 0], held.value(theta), rtol=1e-12)
+    penalty = held.penalty
+    step = 1e-3 * rng.normal(size=(3, 4))
+    slope = (penalty.value(theta + step) - penalty.value(theta - step)) / 2
+    assert np.allclose((penalty.grad(theta) * step).sum(0), slope, rtol=1e-9)
+
+
+def test_a_tie_goes_to_the_parameters_nearest_the_reference():
+    """A level without any mass says nothing of its rate, which then stays where it was."""
+    x = np.repeat([[1.0, 0.0], [1.0, 1.0]], 3, axis=0)
+    cells = Cells.from_counts(x, [1, 2, 3, 1, 2, 3], np.ones(6))
+    layout = Layout(Model(Poisson()), cells, Distinct(), cells)
+    p = np.array([0.3, 0.4, 0.3, 0.0, 0.0, 0.0])[:, None]
+    for slope in (-0.5, 0.8):
+        reference = layout.bound.from_user(np.array([[0.5], [slope]]))
+        objective = Objective(layout, TVD(), reference=reference[:, 0])
+        found = newton(objective.on(p), reference)
+        intercept, moved = layout.bound.to_user(found.theta)[:, 0]
+        # Of all pairs with this rate at the first level: the nearest in standardised coordinates.
+        other = layout.bound.from_user(np.array([[intercept], [moved + 0.3]]))
+        assert np.sum((found.theta - reference) ** 2) < np.sum((other - reference) ** 2)
+        assert np.sign(moved) == np.sign(slope)

@@ -1,4 +1,6 @@
 import itertools
+from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,8 +13,19 @@ from tvdbayes.bootstrap._starts import elemental, scan
 from tvdbayes.divergences import ALL_DIVERGENCES
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.partitions import Distinct
-from tvdbayes.solvers import Status, newton, reference_bfgs, scalar, solve_from_pool
+from tvdbayes.solvers import (
+    Accuracy,
+    Solution,
+    Status,
+    find_modes,
+    newton,
+    reference_bfgs,
+    scalar,
+    solve_from_pool,
+    spread_out,
+)
 from tvdbayes.solvers._cholesky import solve_positive
+from tvdbayes.solvers.starts import _choose
 from tvdbayes.weights import Stream, reweight
 
 
@@ -246,3 +259,131 @@ def test_modified_cholesky_always_descends(rng):
 
 def test_statuses_carry_a_sentence():
     assert all(status.sentence.endswith(".") for status in Status)
+
+
+def solutions(values):
+    """One draw for each value, whose parameter is its number."""
+    n = len(values)
+    return Solution(
+        np.arange(n, dtype=float)[None],
+        np.array(values, float),
+        np.zeros(n, int),
+        np.ones(n, int),
+        np.zeros(n),
+        np.zeros(n),
+    )
+
+
+def test_of_several_solutions_of_a_draw_the_lowest_is_kept_and_all_work_counted():
+    first = solutions([5.0, 1.0, 3.0])
+    again = first.improved_by(solutions([2.0, 4.0, 1.5, 7.0]), np.array([0, 0, 0, 1]))
+    assert again.value.tolist() == [1.5, 1.0, 3.0]
+    assert again.theta[0].tolist() == [2.0, 1.0, 2.0]
+    assert again.n_iter.tolist() == [4, 2, 1]
+
+
+def test_a_search_says_how_it_ended(count_cells):
+    layout = layout_of(Model(Poisson()), count_cells)
+    problem = Objective(layout, TVD()).on(reweight(count_cells, Stream.draws(7), 5).p)
+    start = np.repeat(np.array([[3.0], [0.0], [0.0]]), 5, axis=1)
+    assert (newton(problem, start, max_iter=2).status == Status.OUT_OF_STEPS).all()
+    found = newton(problem, start)
+    assert (found.status == Status.CONVERGED).all()
+    # No step lowers a merit that is rounded to this much, and the decrement asked for is 0.
+    never = Accuracy(tau=1e-9, decrement=-1.0)
+    assert (newton(problem, found.theta, accuracy=never).status != Status.CONVERGED).all()
+
+
+def test_modes_come_best_first_and_differ():
+    """Two rates at each of two x: the lowest minimum is that of the larger parts."""
+    x = np.repeat([[1.0, 0.0], [1.0, 1.0]], 10, axis=0)
+    y = np.tile([2, 2, 2, 2, 2, 2, 30, 30, 30, 30], 2)
+    layout = layout_of(Model(Poisson()), Cells.from_rows(x, y))
+    problem = Objective(layout, Hellinger()).on(layout.cells.p[:, None])
+    rates = np.log([[2.0, 2.0, 30.0, 30.0], [2.0, 30.0, 2.0, 30.0]])
+    starts = layout.bound.from_user(np.array([rates[0], rates[1] - rates[0]]))
+    found = find_modes(problem, starts)
+    assert found.value.size == 4
+    assert (np.diff(found.value) >= 0).all()
+    assert found.value[0] == problem.score(found.theta)[:, 0].min()
+
+
+def test_candidates_are_spread_out_and_a_second_start_is_elsewhere():
+    theta = np.array([[0.0, 0.1, 0.2, 10.0, 5.0]])
+    assert spread_out(theta, 3)[0].tolist() == [0.0, 10.0, 5.0]
+    first, second = _choose(np.array([[1.0], [2.0], [3.0], [5.0], [4.0]]), theta, 2)
+    assert (first[0], second[0]) == (0, 4)
+
+
+def test_the_reference_says_where_it_failed(rng):
+    """The published optimiser gives up on kinks; that is counted, not hidden."""
+    cells = contaminated_counts(rng, 200, 0.15, 10)
+    problem = Objective(layout_of(Model(Poisson()), cells), TVD()).on(
+        reweight(cells, Stream.draws(0), 12).p
+    )
+    found = reference_bfgs(problem, np.full((1, 12), 3.0))
+    assert (found.status == Status.STALLED).any()
+    assert np.isin(found.status, [Status.CONVERGED, Status.STALLED]).all()
+
+
+def test_one_parameter_with_an_offset_is_searched_exactly():
+    """The kinks lie elsewhere at every exposure; a fine grid finds nothing lower."""
+    rng = np.random.default_rng(8)
+    offset = rng.choice([-0.7, 0.0, 1.1], 200)
+    y = rng.poisson(np.exp(1.2 + offset))
+    y[:30] += 9
+    cells = Cells.from_rows(np.ones((200, 1)), y, offset=offset)
+    layout = layout_of(Model(Poisson()), cells)
+    problem = Objective(layout, TVD()).on(reweight(cells, Stream.draws(0), 10).p)
+    found = scalar(problem, scan(layout, np.zeros(1)))
+    grid = np.arange(-1, 4, 2e-4)
+    lowest = problem.score(layout.bound.from_user(grid[None])).min(0)
+    assert (found.value <= lowest + 1e-12).all()
+    # The minimum is a kink or smooth: never just a point of the scan.
+    assert (found.value < lowest).all()
+
+
+@dataclass
+class Bowl:
+    """The square of theta (1, B), with a gradient that may be a lie: a problem and its point."""
+
+    theta: np.ndarray
+    sign: float = 1.0
+    kinked = False
+    accuracy = Accuracy(tau=0.0, decrement=1e-12)
+
+    def at(self, theta):
+        return Bowl(theta, self.sign)
+
+    def take(self, index):
+        return Bowl(self.theta[:, index], self.sign)
+
+    def batch_size(self, n):
+        return n
+
+    def value(self, theta):
+        return (theta**2).sum(0)
+
+    def expand(self, tau, _pull):
+        view = SimpleNamespace(merit=self.merit(tau), grad=2 * self.sign * self.theta)
+        view.hess = np.full((1, 1, self.theta.shape[1]), 2.0)
+        return view
+
+    def merit(self, _tau):
+        return self.value(self.theta)
+
+
+def test_a_search_that_cannot_go_down_has_stalled():
+    start = np.array([[1.0, -3.0]])
+    honest, lying = newton(Bowl(start), start), newton(Bowl(start, -1.0), start)
+    assert np.allclose(honest.theta, 0)
+    assert (honest.status == Status.CONVERGED).all()
+    assert np.array_equal(lying.theta, start)
+    assert (lying.status == Status.STALLED).all()
+
+
+def test_the_last_step_is_taken_though_not_evaluated():
+    start = np.array([[0.1, -0.2]])
+    found = newton(Bowl(start), start, accuracy=Accuracy(tau=0.0, decrement=1.0))
+    assert np.allclose(found.theta, 0)
+    assert found.n_iter.tolist() == [1, 1]

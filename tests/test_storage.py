@@ -578,6 +578,21 @@ def test_a_header_altered_with_its_seal_does_not_slip_through(saved):
     assert not silent
 
 
+def test_an_array_that_is_not_the_one_of_the_header_is_refused(saved):
+    """In a zip that is sound by itself, and sealed."""
+    members = [
+        (
+            name,
+            content[:-1] + bytes([content[-1] ^ 1]) if name == "posterior.draws.npy" else content,
+        )
+        for name, content in members_of(saved)
+    ]
+    assert members != members_of(saved)
+    saved.write_bytes(zipped(members))
+    with pytest.raises(StorageError, match="SHA-256"):
+        storage.load(saved)
+
+
 def test_a_truncated_file_is_refused_at_any_length(saved):
     whole = saved.read_bytes()
     for length in [*range(0, len(whole), 101), *range(len(whole) - 100, len(whole))]:

@@ -117,3 +117,32 @@ def test_neighbouring_draws_are_independent():
     for lag in (1, 2, 64, 1024):
         for row in p:
             assert abs(np.corrcoef(row[lag:], row[:-lag])[0, 1]) < 0.03
+
+
+def test_streams_of_one_seed_have_nothing_in_common():
+    names = [name for name in vars(Stream) if name.isupper()]
+    drawn = [
+        next(iter(Stream.draws(3, getattr(Stream, name)))).standard_normal(500) for name in names
+    ]
+    off = np.abs(np.corrcoef(drawn)[~np.eye(len(names), dtype=bool)])
+    assert off.max() < 0.25
+
+
+def test_the_offset_and_trials_of_a_base_measure_stay_with_its_rows():
+    cells = Cells.from_rows(np.ones((4, 1)), [1, 2, 3, 1], offset=np.full(4, 0.5), trials=[5] * 4)
+    base = Cells.from_rows(np.ones((2, 1)), [0, 1], offset=np.full(2, -1.0), trials=[9, 9])
+    joint = Prior(3.0, base).absorb(cells, np.random.default_rng(0))
+    assert joint.n_obs == 7.0
+    own = joint.counts[joint.y == 0]
+    assert own == 1.5
+    at = joint.x_index[joint.y == 0]
+    assert (joint.offset[at], joint.trials[at]) == (-1.0, 9.0)
+
+
+def test_every_draw_is_a_table_of_mass_one_also_for_fractions_of_rows():
+    for counts in ([0.3, 2.0, 0.01], [3.0, 2.0, 1.0]):
+        cells = Cells.from_counts(np.ones((3, 1)), [0, 1, 2], counts)
+        p = reweight(cells, Stream.draws(1), 20).p
+        assert np.allclose(p.sum(0), 1)
+    prior = Prior(2.0, lambda rng, n: (np.ones((n, 1)), rng.poisson(3, n).astype(float)), 5)
+    assert np.allclose(reweight(cells, Stream.draws(1), 20, prior).p.sum(0), 1)
