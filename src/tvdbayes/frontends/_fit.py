@@ -75,7 +75,8 @@ class Fit:
     data : FitData or None
         The distinct rows of the columns in use; None in files that version 0.1.0 wrote.
     asked : Asked or None
-        The options that `update` needs; None in files of earlier versions.
+        Options that the other fields do not hold; None in files of earlier versions. `options`
+        has all of them.
     rounded : Rounded or None
         What rounding continuous columns in an engine has done, where that was asked for.
 
@@ -211,6 +212,25 @@ class Fit:
     def seed(self) -> int:
         """The seed that gives these draws again."""
         return self.posterior.seed
+
+    @property
+    def options(self) -> dict[str, Any] | None:
+        """Options of `fit` that were not left at their defaults; None in files of older versions.
+
+        With the same formula and data they give the same draws, bit for bit. ``n_jobs``, ``resume``
+        and ``progress`` are not among them, since no draw depends on these.
+
+        Examples
+        --------
+        >>> import tvdbayes as tb
+        >>> data = {"y": [0, 1, 2, 2, 3, 5] * 10, "region": ["north", "south"] * 30}
+        >>> fit = tb.fit("y ~ region", data, divergence=tb.Hellinger(), n_draws=20, ridge=0.1)
+        >>> fit.options
+        {'divergence': 'hellinger', 'n_draws': 20, 'ridge': 0.1}
+        """
+        from tvdbayes.frontends._options import options_set
+
+        return options_set(self)
 
     def summary(
         self,

@@ -152,7 +152,7 @@ class Page:
     predictions: Predictions
     findings: tuple[FindingLike, ...]
     command: str
-    is_command: bool
+    command_note: str
     versions: tuple[tuple[str, str], ...]
     version: str
     n_draws: int
@@ -171,6 +171,7 @@ def gather(fit: Reportable, *, title: str | None, command: str | None) -> Page:
     # What needs attention comes first.
     findings = sorted(fit.check().findings, key=lambda f: _LEVELS.index(f.level))
     compares = posterior.divergence.name != "kld"
+    call = call_of(fit)
     return Page(
         title=title or fit.formula,
         formula=fit.formula,
@@ -197,8 +198,8 @@ def gather(fit: Reportable, *, title: str | None, command: str | None) -> Page:
         rows=rows,
         predictions=_predictions(fit, outcome, columns),
         findings=tuple(findings),
-        command=command or call_of(fit),
-        is_command=command is not None,
+        command=command or call.text,
+        command_note="This report was made by the command" if command else call.note,
         versions=(
             ("tvdbayes", __version__),
             ("Python", platform.python_version()),
