@@ -150,16 +150,16 @@ def test_the_filter_keeps_rows_that_have_all_words(visit):
     browser = visit("counts")
     everything = len(column(browser, "row"))
     assert everything == 500
-    assert shown(browser) == "500 of 500 listed rows shown"
+    assert shown(browser) == "500 of 500 lines shown"
     type_in_filter(browser, "HYPERLINK flagged")
     levels = column(browser, "g")
     assert 0 < len(levels) < 40
     assert set(levels) == {LINK}
     assert set(column(browser, "flag")) == {"flagged"}
-    assert shown(browser) == f"{len(levels)} of 500 listed rows shown"
+    assert shown(browser) == f"{len(levels)} of 500 lines shown"
     type_in_filter(browser, "no such text")
     assert column(browser, "row") == []
-    assert shown(browser) == "0 of 500 listed rows shown"
+    assert shown(browser) == "0 of 500 lines shown"
 
 
 def test_flagged_rows_can_be_shown_alone_and_stay_so_when_sorted(visit):
@@ -170,7 +170,7 @@ def test_flagged_rows_can_be_shown_alone_and_stay_so_when_sorted(visit):
     assert column(browser, "flag") == ["flagged"] * n
     heading(browser, "visits").click()
     assert column(browser, "flag") == ["flagged"] * n
-    assert shown(browser) == f"{n} of 500 listed rows shown"
+    assert shown(browser) == f"{n} of 500 lines shown"
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -14,9 +14,9 @@ import pandas as pd
 
 from tvdbayes._errors import SettingsError, StorageError
 from tvdbayes.frontends import Fit
+from tvdbayes.posterior.rows import SCORES
 
 __all__ = [
-    "SCORES",
     "DrawsFormat",
     "draws_table",
     "require_writer",
@@ -27,9 +27,6 @@ __all__ = [
 ]
 
 DrawsFormat = Literal["csv", "parquet", "netcdf"]
-
-SCORES = ("score", "probability", "signed", "observed", "expected", "surprise", "flag")
-"""Columns that `Fit.rows` adds to the data."""
 
 _ENDINGS: dict[DrawsFormat, str] = {"csv": ".csv", "parquet": ".parquet", "netcdf": ".nc"}
 _WRITERS: dict[DrawsFormat, tuple[tuple[str, ...], str]] = {
@@ -118,10 +115,11 @@ def rows_table(frame: pd.DataFrame | None, scores: pd.DataFrame) -> pd.DataFrame
     """
     if frame is None:
         return scores
-    own = ("row", *SCORES)
+    scored = [*SCORES, "flag"]
+    own = ("row", *scored)
     named = frame.rename(columns={name: f"data: {name}" for name in frame if name in own})
     number = pd.Series(np.arange(len(frame)), name="row")
-    return pd.concat([number, named.reset_index(drop=True), scores[list(SCORES)]], axis=1)
+    return pd.concat([number, named.reset_index(drop=True), scores[scored]], axis=1)
 
 
 def write_csv(frame: pd.DataFrame, path: Path) -> None:

@@ -386,6 +386,32 @@ class Fit:
 
         return rows_of(self, false_alarm, n_replicates)
 
+    def suspicious_rows(
+        self, *, false_alarm: float = 0.05, n_replicates: int = 200
+    ) -> pd.DataFrame:
+        """The rows of `rows`, the most suspicious first, and equal ones in one line.
+
+        Lines are in the order of ``surprise``, then of ``score``. Rows that are equal in all
+        columns in use are one line: ``count`` says how many they are, and the index is the number
+        of the first of them. Rows that the fit left out are not listed. The command line and the
+        report list the same rows in the same order. The arguments are those of `rows`.
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> y = np.random.default_rng(0).poisson(3, 2000)
+        >>> y[500:540] = 25
+        >>> y[7] = 80
+        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
+        >>> fit.suspicious_rows().head(2)[["y", "count", "score", "flag"]]
+              y  count  score  flag
+        500  25     40    1.0  True
+        7    80      1    1.0  True
+        """
+        from tvdbayes.frontends._rows import rows_of, suspicious_of
+
+        return suspicious_of(self, rows_of(self, false_alarm, n_replicates))
+
     def cells(self, *, false_alarm: float = 0.05, n_replicates: int = 200) -> pd.DataFrame:
         """The same for each cell (distinct covariates with an outcome).
 

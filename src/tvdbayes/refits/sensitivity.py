@@ -16,7 +16,7 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.bootstrap import AbstractPlan, plan_of, solve_tables
 from tvdbayes.execution import single_threaded
 from tvdbayes.posterior import Posterior
-from tvdbayes.posterior.rows import cell_scores
+from tvdbayes.posterior.rows import cell_scores, most_suspicious
 from tvdbayes.solvers import newton
 
 __all__ = ["DropWorst", "Sensitivity", "drop_worst", "sensitivity"]
@@ -209,7 +209,7 @@ def drop_worst(
             "Rows cannot be left out of a fit with a prior, whose mass is no row. Fit without."
         )
     cells, scores = posterior.cells, cell_scores(posterior)
-    order = np.lexsort((-scores.surprise, -scores.score))
+    order = most_suspicious(scores.surprise, scores.score)
     with single_threaded():
         plan = plan_of(posterior)
         # The shift undoes what random weights do, and here there are none.

@@ -83,8 +83,8 @@ class Reportable(Protocol):
     def misfit(self) -> Misfit:
         """The unexplained share."""
 
-    def rows(self) -> pd.DataFrame:
-        """One line for each input row."""
+    def suspicious_rows(self) -> pd.DataFrame:
+        """One line for each distinct row, the most suspicious first."""
 
     def check(self) -> CheckLike:
         """What is good and what is doubtful."""
