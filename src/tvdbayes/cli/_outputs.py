@@ -15,6 +15,7 @@ import pandas as pd
 from tvdbayes._errors import SettingsError, StorageError
 from tvdbayes.frontends import Fit
 from tvdbayes.posterior.rows import SCORES
+from tvdbayes.posterior.tree import to_tree
 
 __all__ = [
     "DrawsFormat",
@@ -87,7 +88,8 @@ def write_draws(fit: Fit, folder: Path, form: DrawsFormat) -> str:
     elif form == "parquet":
         draws_table(fit).to_parquet(path, index=False)
     else:
-        fit.to_arviz(log_likelihood=False).to_netcdf(path, engine="h5netcdf")
+        tree = to_tree(fit.posterior, by_row=False, attrs={"formula": fit.formula})
+        tree.to_netcdf(path, engine="h5netcdf")
     return path.name
 
 

@@ -1085,22 +1085,33 @@ class Fit:
 
         save_fit(self, path)
 
-    def to_arviz(self, *, by_row: bool = False, log_likelihood: bool = True) -> Any:
-        """An `xarray.DataTree` for ArviZ 1.x; for 0.23 pass it through `arviz.from_datatree`.
+    def to_arviz(self, *, by_row: bool | None = None, log_likelihood: bool = True) -> Any:
+        """The draws for ArviZ, as the installed version takes them.
 
-        Data and log-likelihood are by cell (with counts), or by row, as leave-one-out needs them.
+        ``arviz.loo`` assumes draws from a density that is proportional to a prior times the
+        likelihood of all rows, and weighs them anew to leave one row out. Draws here are estimates
+        on randomly weighted rows. For ``divergence="kld"`` and a model that holds the two are alike
+        with many rows; robust draws hardly depend on wrong rows, and there ``arviz.loo`` only says
+        how well the draws predict the rows that they were fitted to. `leave_one_out` fits again
+        without each row, and needs no such assumption.
+
         It needs ``pip install 'tvdbayes[arviz]'``.
 
         Parameters
         ----------
-        by_row : bool
-            Whether data and log-likelihood have an entry for each row.
+        by_row : bool, optional
+            Whether data and log-likelihood have an entry for each row, a row of weight 2 being two
+            rows. If not, the data are by cell, ``constant_data.counts`` says how many rows each
+            cell stands for, and there is no log-likelihood, since ArviZ would take a cell for one
+            observation. Unless given it is by row, where weights are whole numbers and the
+            log-likelihood takes at most 256 MiB.
         log_likelihood : bool
             Whether to compute it.
 
         Returns
         -------
-        xarray.DataTree
+        xarray.DataTree or arviz.InferenceData
+            The latter with ArviZ before 1.0.
 
         Examples
         --------
@@ -1111,12 +1122,19 @@ class Fit:
         {'chain': 1, 'draw': 20, 'parameter': 1}
         >>> "beta_kld" in tree["posterior"]  # the ordinary twin
         True
+        >>> dict(tree["log_likelihood"]["y"].sizes)
+        {'chain': 1, 'draw': 20, 'row': 60}
         """
-        from tvdbayes.posterior.tree import to_tree
+        from tvdbayes.posterior.tree import for_arviz, to_tree
 
-        rows = self.cell_of_row if by_row else None
-        attrs = {"formula": self.formula}
-        return to_tree(self.posterior, cell_of_row=rows, log_likelihood=log_likelihood, attrs=attrs)
+        made = to_tree(
+            self.posterior,
+            by_row=by_row,
+            cell_of_row=self.cell_of_row,
+            log_likelihood=log_likelihood,
+            attrs={"formula": self.formula},
+        )
+        return for_arviz(made)
 
     def __repr__(self) -> str:
         return f"{self.formula}\n{self.posterior!r}"
