@@ -33,7 +33,7 @@ _ENDINGS: dict[DrawsFormat, str] = {"csv": ".csv", "parquet": ".parquet", "netcd
 _WRITERS: dict[DrawsFormat, tuple[tuple[str, ...], str]] = {
     "csv": ((), ""),
     "parquet": (("pyarrow",), "pip install pyarrow"),
-    "netcdf": (("xarray", "h5netcdf"), "pip install 'tvdbayes[arviz]'"),
+    "netcdf": (("xarray", "h5netcdf", "h5py"), "pip install 'tvdbayes[arviz]'"),
 }
 _RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\t", "\r")
 

@@ -575,7 +575,9 @@ class Fit:
     def drop_worst(self, shares: Sequence[float] = (0.0, 0.01, 0.02, 0.05, 0.1)) -> DropWorst:
         """Estimates, robust and ordinary, without the rows that are hardest to explain.
 
-        `shares` are shares of the rows to leave out.
+        `shares` are shares of the rows to leave out, in the order of `suspicious_rows`. Estimates
+        are without random weights, so that those at a share of 0 are not the means of draws that
+        `summary` shows; printed, both stand side by side.
 
         Examples
         --------
