@@ -67,6 +67,34 @@ def test_without_the_worst_rows_the_ordinary_fit_comes_to_the_robust_one():
     assert "ordinary" in str(found)
 
 
+def test_what_drop_worst_shows_is_told_apart_from_the_summary():
+    fit = two_rates()
+    found, table = drop_worst(fit, (0.0, 0.1)), fit.summary()
+    np.testing.assert_array_equal(found.robust_mean, table["mean"])
+    np.testing.assert_array_equal(found.ordinary_mean, table["kld_mean"])
+    head, *lines, note = str(found).split("\n", 5)
+    assert head.split()[:4] == ["parameter", "summary()", "0.0%", "10.0%"]
+    for line, mean, estimate in zip(
+        lines,
+        np.stack([table["mean"], table["kld_mean"]], 1).ravel(),
+        np.stack([fit.minimiser, fit.kld_minimiser], 1).ravel(),
+        strict=True,
+    ):
+        # The two differ in what is printed, so that a reader must be told why.
+        assert line.split()[2:4] == [f"{mean:.4g}", f"{estimate:.4g}"]
+    assert "summary() is the mean of the draws" in " ".join(note.split())
+    assert "without random weights" in " ".join(note.split())
+
+
+def test_without_draws_there_is_no_mean_to_show():
+    cells = two_rates().cells
+    fit = tb.posterior_bootstrap(Model(Poisson()), cells, n_draws=0)
+    found = drop_worst(fit, [0.0])
+    assert found.robust_mean is None
+    assert "summary()" not in str(found)
+    assert "without random weights" in str(found)
+
+
 def test_rows_left_out_are_the_worst_ones():
     fit = two_rates()
     found = drop_worst(fit, [0.1])

@@ -5,10 +5,11 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy
 
 import tvdbayes as tb
 from tvdbayes.posterior import tree
-from tvdbayes.posterior.tree import to_tree
+from tvdbayes.posterior.tree import for_arviz, to_tree
 
 xarray = pytest.importorskip("xarray")
 
@@ -30,14 +31,9 @@ def arviz():
         return pytest.importorskip("arviz")
 
 
-def opened(arviz, made):
-    """What ArviZ's functions take: before 1.0 a tree had to be converted."""
-    return arviz.from_datatree(made) if hasattr(arviz, "from_datatree") else made
-
-
 def test_the_groups_are_labelled(posterior):
-    made = to_tree(posterior)
-    groups = {"posterior", "sample_stats", "log_likelihood", "observed_data", "constant_data"}
+    made = to_tree(posterior, by_row=False)
+    groups = {"posterior", "sample_stats", "observed_data", "constant_data"}
     assert set(made.children) == groups
     beta = made["posterior"]["beta"]
     assert beta.dims == ("chain", "draw", "parameter")
@@ -61,24 +57,80 @@ def test_the_groups_are_labelled(posterior):
 @pytest.mark.parametrize("chunk", [1, 1000, 1 << 20])
 def test_the_log_likelihood_is_that_of_the_model(posterior, chunk, monkeypatch):
     monkeypatch.setattr(tree, "_CHUNK", chunk)
-    made = to_tree(posterior)["log_likelihood"]["y"]
+    made = to_tree(posterior)
     expected = np.log(posterior.model.pmf(posterior.cells, posterior.draws.T))
-    np.testing.assert_allclose(made[0], expected.T, rtol=1e-10)
+    cell = made["constant_data"]["cell"].values
+    np.testing.assert_allclose(made["log_likelihood"]["y"][0], expected[cell].T, rtol=1e-10)
 
 
 def test_rows_repeat_their_cells(posterior):
     cells = posterior.cells
     cell_of_row = np.append(np.repeat(np.arange(cells.n_cells), cells.counts.astype(int)), -1)
     made = to_tree(posterior, cell_of_row=cell_of_row[::-1])
-    by_cell = to_tree(posterior)
     log_pmf = made["log_likelihood"]["y"]
     assert log_pmf.dims == ("chain", "draw", "row")
     assert log_pmf["row"].values.tolist() == list(range(1, 301))
-    total = (by_cell["log_likelihood"]["y"] * by_cell["constant_data"]["counts"]).sum("cell")
-    np.testing.assert_allclose(log_pmf.sum("row"), total, rtol=1e-10)
-    np.testing.assert_array_equal(
-        made["observed_data"]["y"], cells.y[made["constant_data"]["cell"].values]
-    )
+    np.testing.assert_array_equal(made["constant_data"]["cell"], cell_of_row[-2::-1])
+    np.testing.assert_array_equal(made["observed_data"]["y"], cells.y[cell_of_row[-2::-1]])
+
+
+def counts_with_gaps(n=150):
+    rng = np.random.default_rng(2)
+    x = rng.integers(0, 3, n)
+    return {"y": rng.poisson(np.exp(0.3 + 0.4 * x)), "x": x, "w": rng.integers(0, 3, n)}
+
+
+def by_hand(arviz, fit, y, x):
+    """ArviZ's leave-one-out of a log-likelihood that SciPy has computed row by row."""
+    rate = np.exp(fit.draws @ np.stack([np.ones(len(x)), x]))
+    log_pmf = scipy.stats.poisson.logpmf(y, rate)
+    groups = {"posterior": {"beta": fit.draws[None]}, "log_likelihood": {"y": log_pmf[None]}}
+    if hasattr(arviz, "from_datatree"):
+        return log_pmf, arviz.loo(arviz.from_dict(**groups))
+    return log_pmf, arviz.loo(arviz.from_dict(groups))
+
+
+@pytest.mark.parametrize("weights", [None, "w"])
+def test_leave_one_out_counts_rows(arviz, weights):
+    data = counts_with_gaps()
+    fit = tb.fit("y ~ x", data, weights=weights, n_draws=200)
+    n_of = data["w"] if weights else np.ones(150, int)
+    y, x = np.repeat(data["y"], n_of), np.repeat(data["x"], n_of)
+    found = arviz.loo(fit.to_arviz())
+    log_pmf, expected = by_hand(arviz, fit, y, x)
+    assert found.n_data_points == len(y) > 5 * fit.posterior.cells.n_cells
+    elpd = found.elpd_loo if hasattr(found, "elpd_loo") else found.elpd
+    same = expected.elpd_loo if hasattr(expected, "elpd_loo") else expected.elpd
+    assert np.isclose(elpd, same, rtol=1e-9)
+    # Without smoothing the same estimate is a harmonic mean; few draws have large weights here.
+    plain = -scipy.special.logsumexp(-log_pmf, axis=0).sum() + len(y) * np.log(200)
+    assert np.isclose(elpd, plain, rtol=2e-3)
+
+
+def test_the_usual_tree_has_no_log_likelihood_of_cells():
+    fit = tb.fit("y ~ x", counts_with_gaps(), n_draws=5)
+    assert set(fit.to_arviz()["log_likelihood"]["y"].dims) == {"chain", "draw", "row"}
+    by_cell = to_tree(fit.posterior, by_row=False)
+    assert "log_likelihood" not in by_cell.children
+
+
+def test_rows_that_an_engine_has_grouped_count_as_often_as_they_are():
+    pytest.importorskip("ibis")
+    data = counts_with_gaps()
+    fit = tb.fit("y ~ x", {"y": data["y"], "x": data["x"]}, engine="duckdb", n_draws=5)
+    made = fit.to_arviz()
+    assert made["log_likelihood"]["y"].sizes["row"] == 150
+    assert sorted(made["observed_data"]["y"].values) == sorted(data["y"])
+
+
+def test_fractions_of_rows_have_no_log_likelihood():
+    data = {**counts_with_gaps(), "w": np.full(150, 0.5)}
+    fit = tb.fit("y ~ x", data, weights="w", n_draws=5)
+    made = to_tree(fit.posterior, cell_of_row=fit.cell_of_row)
+    assert "log_likelihood" not in made.children
+    assert made["observed_data"]["y"].dims == ("cell",)
+    with pytest.raises(tb.DataError, match="whole numbers"):
+        fit.to_arviz(by_row=True)
 
 
 @pytest.mark.parametrize("rows", [[0.5], [[0]], [10_000], [-2]])
@@ -87,11 +139,15 @@ def test_rows_that_are_no_rows_are_refused(posterior, rows):
         to_tree(posterior, cell_of_row=np.array(rows))
 
 
-def test_too_large_a_log_likelihood_is_refused_and_can_be_left_out(posterior, monkeypatch):
+def test_too_large_a_log_likelihood_is_made_on_request_only(posterior, monkeypatch):
+    monkeypatch.setattr(tree, "_USUAL_BYTES", 1000)
+    assert "log_likelihood" not in to_tree(posterior).children
+    assert "log_likelihood" in to_tree(posterior, by_row=True).children
     monkeypatch.setattr(tree, "_MOST_BYTES", 1000)
     with pytest.raises(tb.MemoryBudgetError, match="log_likelihood=False"):
-        to_tree(posterior)
-    assert "log_likelihood" not in to_tree(posterior, log_likelihood=False).children
+        to_tree(posterior, by_row=True)
+    made = to_tree(posterior, by_row=True, log_likelihood=False)
+    assert made["observed_data"]["y"].sizes["row"] == 300
 
 
 def test_a_missing_library_is_named_with_its_pip_line(posterior, monkeypatch):
@@ -101,7 +157,7 @@ def test_a_missing_library_is_named_with_its_pip_line(posterior, monkeypatch):
 
 
 def test_arviz_finds_independent_draws(posterior, arviz):
-    data = opened(arviz, to_tree(posterior))
+    data = for_arviz(to_tree(posterior))
     ess = arviz.ess(data)
     # Independent draws count for as many as they are; the estimate itself has an error of some 5%.
     for name in ("beta", "beta_kld"):
@@ -109,7 +165,7 @@ def test_arviz_finds_independent_draws(posterior, arviz):
 
 
 def test_arviz_summarises(posterior, arviz):
-    table = arviz.summary(opened(arviz, to_tree(posterior)), round_to="none")
+    table = arviz.summary(for_arviz(to_tree(posterior)), round_to="none")
     expected = ["beta[Intercept]", "beta[dose]", "beta_kld[Intercept]", "beta_kld[dose]"]
     assert list(table.index) == expected
     np.testing.assert_allclose(
@@ -117,11 +173,11 @@ def test_arviz_summarises(posterior, arviz):
     )
 
 
-def test_arviz_takes_the_log_likelihood(posterior, arviz):
-    cells = posterior.cells
-    rows = np.repeat(np.arange(cells.n_cells), cells.counts.astype(int))
-    loo = arviz.loo(opened(arviz, to_tree(posterior, cell_of_row=rows)))
-    assert loo.n_data_points == 300
+def test_arviz_summarises_a_fit_as_it_comes(arviz):
+    fit = tb.fit("y ~ x", counts_with_gaps(), n_draws=50)
+    table = arviz.summary(fit.to_arviz(), round_to="none")
+    assert "beta[x]" in table.index
+    np.testing.assert_allclose(float(table["mean"]["beta[x]"]), fit.draws[:, 1].mean(), rtol=1e-6)
 
 
 def test_a_tree_survives_a_file(posterior, tmp_path):

@@ -149,28 +149,29 @@ def test_numbers_are_sorted_by_their_value_and_not_as_they_are_written(visit):
 def test_the_filter_keeps_rows_that_have_all_words(visit):
     browser = visit("counts")
     everything = len(column(browser, "row"))
-    assert everything == 500
-    assert shown(browser) == "500 of 500 listed rows shown"
+    assert everything > 50
+    assert shown(browser) == f"{everything} of {everything} lines shown"
     type_in_filter(browser, "HYPERLINK flagged")
     levels = column(browser, "g")
     assert 0 < len(levels) < 40
     assert set(levels) == {LINK}
     assert set(column(browser, "flag")) == {"flagged"}
-    assert shown(browser) == f"{len(levels)} of 500 listed rows shown"
+    assert shown(browser) == f"{len(levels)} of {everything} lines shown"
     type_in_filter(browser, "no such text")
     assert column(browser, "row") == []
-    assert shown(browser) == "0 of 500 listed rows shown"
+    assert shown(browser) == f"0 of {everything} lines shown"
 
 
 def test_flagged_rows_can_be_shown_alone_and_stay_so_when_sorted(visit):
     browser = visit("counts")
-    n = column(browser, "flag").count("flagged")
-    assert n > 20
+    flags = column(browser, "flag")
+    n = flags.count("flagged")
+    assert n > 10
     browser.find_element("css selector", "label:has(#row-flagged)").click()
     assert column(browser, "flag") == ["flagged"] * n
     heading(browser, "visits").click()
     assert column(browser, "flag") == ["flagged"] * n
-    assert shown(browser) == f"{n} of 500 listed rows shown"
+    assert shown(browser) == f"{n} of {len(flags)} lines shown"
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 
 from tvdbayes import __version__
-from tvdbayes.cli._outputs import SCORES
 from tvdbayes.cli._text import Column, heading, note, number, paragraph, table
 from tvdbayes.cli._words import noted, plain, printable
 from tvdbayes.frontends import Fit
+from tvdbayes.frontends._rows import suspicious_of
 from tvdbayes.posterior.misfit import Misfit
+from tvdbayes.posterior.rows import SCORES
 from tvdbayes.posterior.rules import FALSE_ALARM, differing
 
 __all__ = ["Answers", "finite"]
@@ -30,6 +31,7 @@ class Answers:
     fit: Fit
     misfit: Misfit
     rows: pd.DataFrame
+    suspicious: pd.DataFrame
     notes: tuple[str, ...]
 
     @classmethod
@@ -42,7 +44,8 @@ class Answers:
             for finding in check.findings
             if finding.level != "good" and finding.about not in _SAID_ELSEWHERE
         ]
-        return cls(fit, misfit, rows, tuple(dict.fromkeys([*notes, *more, *found])))
+        told = tuple(dict.fromkeys([*notes, *more, *found]))
+        return cls(fit, misfit, rows, suspicious_of(fit, rows), told)
 
     def show(self) -> None:
         """Print for a reader."""
@@ -102,17 +105,17 @@ class Answers:
         return "\n".join([heading(head), *lines, paragraph(told, "  ")])
 
     def _suspects(self) -> str:
-        rows = self.rows
-        grouped = self.fit.data is not None and self.fit.data.n_grouped is not None
-        weight = rows["count"] if grouped else pd.Series(1, rows.index)
-        flagged = int(weight[rows["flag"]].sum())
-        worst = self._worst().head(_SHOWN)
+        lines = self.suspicious
+        flagged, n_rows = lines.loc[lines["flag"], "count"].sum(), lines["count"].sum()
+        # Rows of which less than half is too much are no suspects.
+        worst = lines[lines["surprise"] > 0].head(_SHOWN)
         if worst.empty:
             return f"{heading('Suspicious rows')}\nNone."
-        known = [name for name in rows.columns if name not in SCORES]
+        known = [name for name in lines.columns if name not in (*SCORES, "flag", "count")]
         columns = [
             Column("", ["*" if flag else " " for flag in worst["flag"]]),
             Column("row", [str(i) for i in worst.index]),
+            Column("count", [number(v) for v in worst["count"]]),
             *(_data_column(name, worst[name], i == 0) for i, name in enumerate(known)),
             Column("seen", [number(v) for v in worst["observed"]]),
             Column("expected", ["<0.001" if v < 1e-3 else number(v) for v in worst["expected"]]),
@@ -120,30 +123,25 @@ class Answers:
         ]
         stand = "stands" if flagged == 1 else "stand"
         told = (
-            f"{flagged:,} of {int(weight.sum()):,} rows {stand} out (*). "
+            f"{flagged:,.12g} of {n_rows:,.12g} rows {stand} out (*). "
             if flagged
             else "No row stands out beyond chance. "
         )
-        told += (
-            "Equal rows stand in one line, and count says how many they are. "
-            if grouped
-            else "Row 0 is the first below the header. "
-        )
+        told += "Equal rows are in one line, and count says how many they are. "
+        grouped = self.fit.data is not None and self.fit.data.n_grouped is not None
+        if not grouped:
+            told += "Row 0 is the first below the header. "
         told += "Seen and expected count rows with this outcome and the same or nearby covariates."
         title = "Most suspicious rows"
         return "\n".join([heading(title), paragraph(told), table(columns)])
-
-    def _worst(self) -> pd.DataFrame:
-        """Rows of which at least half is too much, the most surprising first."""
-        rows = self.rows[self.rows["surprise"] > 0]
-        return rows.sort_values(["flag", "surprise", "score"], ascending=False, kind="stable")
 
     def to_json(self) -> dict[str, Any]:
         """The same for a machine; rows count from 0, as everywhere."""
         posterior = self.fit.posterior
         summary = self.fit.summary(_INTERVAL)
-        flagged = self._worst().query("flag")
-        outcome = self._outcome()
+        equal = self._equal_rows()
+        flagged = self.suspicious[self.suspicious["flag"]]
+        own = (self._outcome(), "count", *SCORES)
         return {
             "tvdbayes": __version__,
             "formula": self.fit.formula,
@@ -171,12 +169,21 @@ class Answers:
             "flagged_rows": [
                 {
                     "row": row,
-                    **{name: finite(flagged[name][row]) for name in (outcome, *SCORES[:-1])},
+                    **{name: finite(flagged[name][row]) for name in own},
+                    "rows": equal[row],
                 }
                 for row in flagged.index.tolist()
             ],
             "warnings": list(self.notes),
         }
+
+    def _equal_rows(self) -> dict[int, list[int]]:
+        """For each line, by its number, the numbers of all rows that are in it."""
+        if self.fit.data is None:
+            return {}
+        rows = pd.Series(self.fit.data.row)
+        members = rows[rows >= 0].groupby(rows, sort=False).groups.values()
+        return {int(found[0]): [int(i) for i in found] for found in members}
 
     def _outcome(self) -> str:
         name = self.fit.data.outcome if self.fit.data else ""

@@ -14,9 +14,10 @@ import pandas as pd
 
 from tvdbayes._errors import SettingsError, StorageError
 from tvdbayes.frontends import Fit
+from tvdbayes.posterior.rows import SCORES
+from tvdbayes.posterior.tree import to_tree
 
 __all__ = [
-    "SCORES",
     "DrawsFormat",
     "draws_table",
     "require_writer",
@@ -28,14 +29,11 @@ __all__ = [
 
 DrawsFormat = Literal["csv", "parquet", "netcdf"]
 
-SCORES = ("score", "probability", "signed", "observed", "expected", "surprise", "flag")
-"""Columns that `Fit.rows` adds to the data."""
-
 _ENDINGS: dict[DrawsFormat, str] = {"csv": ".csv", "parquet": ".parquet", "netcdf": ".nc"}
 _WRITERS: dict[DrawsFormat, tuple[tuple[str, ...], str]] = {
     "csv": ((), ""),
     "parquet": (("pyarrow",), "pip install pyarrow"),
-    "netcdf": (("xarray", "h5netcdf"), "pip install 'tvdbayes[arviz]'"),
+    "netcdf": (("xarray", "h5netcdf", "h5py"), "pip install 'tvdbayes[arviz]'"),
 }
 _RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -90,7 +88,8 @@ def write_draws(fit: Fit, folder: Path, form: DrawsFormat) -> str:
     elif form == "parquet":
         draws_table(fit).to_parquet(path, index=False)
     else:
-        fit.to_arviz(log_likelihood=False).to_netcdf(path, engine="h5netcdf")
+        tree = to_tree(fit.posterior, by_row=False, attrs={"formula": fit.formula})
+        tree.to_netcdf(path, engine="h5netcdf")
     return path.name
 
 
@@ -118,10 +117,11 @@ def rows_table(frame: pd.DataFrame | None, scores: pd.DataFrame) -> pd.DataFrame
     """
     if frame is None:
         return scores
-    own = ("row", *SCORES)
+    scored = [*SCORES, "flag"]
+    own = ("row", *scored)
     named = frame.rename(columns={name: f"data: {name}" for name in frame if name in own})
     number = pd.Series(np.arange(len(frame)), name="row")
-    return pd.concat([number, named.reset_index(drop=True), scores[list(SCORES)]], axis=1)
+    return pd.concat([number, named.reset_index(drop=True), scores[scored]], axis=1)
 
 
 def write_csv(frame: pd.DataFrame, path: Path) -> None:

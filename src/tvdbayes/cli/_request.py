@@ -71,6 +71,9 @@ class Request:
             ridge=self.ridge,
             refine=self.refine,
             n_jobs=self.jobs,
+            engine=self.engine,
+            grid=self.grid,
+            max_cells=self.max_cells,
             **self._encoding,
         )
 

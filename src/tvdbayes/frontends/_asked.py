@@ -1,13 +1,25 @@
 """What `fit` was asked for, where the record of the fit holds only what came of it."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, Self
 
 from tvdbayes.families import AbstractFamily
 from tvdbayes.partitions import AbstractPartition
-from tvdbayes.sources import Missing
+from tvdbayes.sources import Grid, Missing
 
-__all__ = ["Asked"]
+__all__ = ["Asked", "Connection"]
+
+
+@dataclass(frozen=True)
+class Connection:
+    """Stands for an Ibis connection, which no file can hold, by the name of its kind."""
+
+    kind: str
+
+    @classmethod
+    def of(cls, engine: Any) -> str | Self | None:
+        """What is kept of ``engine=``."""
+        return engine if engine is None or isinstance(engine, str) else cls(str(engine.name))
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,7 +28,8 @@ class Asked:
 
     A family by name learns its levels from the data, "auto" chooses by them, groups are learned on
     them: with more rows all of that may come out differently, so the wish is kept beside it. What
-    the data cannot change (divergence, seed, prior, network, the uses of columns) is in the record.
+    the data cannot change (divergence, seed, prior, network, the uses of columns) is in the record;
+    `tvdbayes.frontends._options` puts both together.
     """
 
     family: str | AbstractFamily
@@ -29,3 +42,7 @@ class Asked:
     refine: Literal["auto", "reweight"] | None
     missing: Missing
     collinear: Literal["error", "drop"]
+    device: str | None
+    engine: str | Connection | None
+    grid: Grid | int | None
+    max_cells: int

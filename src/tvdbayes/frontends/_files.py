@@ -18,7 +18,7 @@ from formulaic.utils.code import format_expr
 from formulaic.utils.variables import Variable
 
 from tvdbayes.families import AbstractFamily
-from tvdbayes.frontends._asked import Asked
+from tvdbayes.frontends._asked import Asked, Connection
 from tvdbayes.frontends._data import Column, FitData
 from tvdbayes.frontends._encoded import columns_of
 from tvdbayes.frontends._fit import Fit
@@ -26,6 +26,7 @@ from tvdbayes.frontends._guard import FUNCTIONS, read_formula
 from tvdbayes.frontends._names import alias_of, as_written, column_of, quoted, readable, rewrite
 from tvdbayes.frontends._rounded import Rounded
 from tvdbayes.posterior import Posterior
+from tvdbayes.sources import Grid
 from tvdbayes.storage import FORMS, Form, StorageError, form_of, read_record, write_record
 
 __all__ = ["load", "save_fit"]
@@ -272,6 +273,8 @@ def _within(index: AnyArray, low: int, end: int) -> bool:
 _FORMS: Mapping[str, Form] = {
     **FORMS,
     "Asked": form_of(Asked),
+    "Connection": form_of(Connection),
+    "Grid": form_of(Grid),
     "Rounded": form_of(Rounded, _check_rounded, moved="d", deviations="d"),
     "Fit": form_of(Fit, _check_fit, cell_of_row="i"),
     "FitData": form_of(FitData, _check_data, counts="r", cell="r", row="i"),

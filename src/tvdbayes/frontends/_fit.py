@@ -75,7 +75,8 @@ class Fit:
     data : FitData or None
         The distinct rows of the columns in use; None in files that version 0.1.0 wrote.
     asked : Asked or None
-        The options that `update` needs; None in files of earlier versions.
+        Options that the other fields do not hold; None in files of earlier versions. `options`
+        has all of them.
     rounded : Rounded or None
         What rounding continuous columns in an engine has done, where that was asked for.
 
@@ -211,6 +212,25 @@ class Fit:
     def seed(self) -> int:
         """The seed that gives these draws again."""
         return self.posterior.seed
+
+    @property
+    def options(self) -> dict[str, Any] | None:
+        """Options of `fit` that were not left at their defaults; None in files of older versions.
+
+        With the same formula and data they give the same draws, bit for bit. ``n_jobs``, ``resume``
+        and ``progress`` are not among them, since no draw depends on these.
+
+        Examples
+        --------
+        >>> import tvdbayes as tb
+        >>> data = {"y": [0, 1, 2, 2, 3, 5] * 10, "region": ["north", "south"] * 30}
+        >>> fit = tb.fit("y ~ region", data, divergence=tb.Hellinger(), n_draws=20, ridge=0.1)
+        >>> fit.options
+        {'divergence': 'hellinger', 'n_draws': 20, 'ridge': 0.1}
+        """
+        from tvdbayes.frontends._options import options_set
+
+        return options_set(self)
 
     def summary(
         self,
@@ -365,6 +385,32 @@ class Fit:
         from tvdbayes.frontends._rows import rows_of
 
         return rows_of(self, false_alarm, n_replicates)
+
+    def suspicious_rows(
+        self, *, false_alarm: float = 0.05, n_replicates: int = 200
+    ) -> pd.DataFrame:
+        """The rows of `rows`, the most suspicious first, and equal ones in one line.
+
+        Lines are in the order of ``surprise``, then of ``score``. Rows that are equal in all
+        columns in use are one line: ``count`` says how many they are, and the index is the number
+        of the first of them. Rows that the fit left out are not listed. The command line and the
+        report list the same rows in the same order. The arguments are those of `rows`.
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> y = np.random.default_rng(0).poisson(3, 2000)
+        >>> y[500:540] = 25
+        >>> y[7] = 80
+        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
+        >>> fit.suspicious_rows().head(2)[["y", "count", "score", "flag"]]
+              y  count  score  flag
+        500  25     40    1.0  True
+        7    80      1    1.0  True
+        """
+        from tvdbayes.frontends._rows import rows_of, suspicious_of
+
+        return suspicious_of(self, rows_of(self, false_alarm, n_replicates))
 
     def cells(self, *, false_alarm: float = 0.05, n_replicates: int = 200) -> pd.DataFrame:
         """The same for each cell (distinct covariates with an outcome).
@@ -537,7 +583,9 @@ class Fit:
     def drop_worst(self, shares: Sequence[float] = (0.0, 0.01, 0.02, 0.05, 0.1)) -> DropWorst:
         """Estimates, robust and ordinary, without the rows that are hardest to explain.
 
-        `shares` are shares of the rows to leave out.
+        `shares` are shares of the rows to leave out, in the order of `suspicious_rows`. Estimates
+        are without random weights, so that those at a share of 0 are not the means of draws that
+        `summary` shows; printed, both stand side by side.
 
         Examples
         --------
@@ -1047,22 +1095,33 @@ class Fit:
 
         save_fit(self, path)
 
-    def to_arviz(self, *, by_row: bool = False, log_likelihood: bool = True) -> Any:
-        """An `xarray.DataTree` for ArviZ 1.x; for 0.23 pass it through `arviz.from_datatree`.
+    def to_arviz(self, *, by_row: bool | None = None, log_likelihood: bool = True) -> Any:
+        """The draws for ArviZ, as the installed version takes them.
 
-        Data and log-likelihood are by cell (with counts), or by row, as leave-one-out needs them.
+        ``arviz.loo`` assumes draws from a density that is proportional to a prior times the
+        likelihood of all rows, and weighs them anew to leave one row out. Draws here are estimates
+        on randomly weighted rows. For ``divergence="kld"`` and a model that holds the two are alike
+        with many rows; robust draws hardly depend on wrong rows, and there ``arviz.loo`` only says
+        how well the draws predict the rows that they were fitted to. `leave_one_out` fits again
+        without each row, and needs no such assumption.
+
         It needs ``pip install 'tvdbayes[arviz]'``.
 
         Parameters
         ----------
-        by_row : bool
-            Whether data and log-likelihood have an entry for each row.
+        by_row : bool, optional
+            Whether data and log-likelihood have an entry for each row, a row of weight 2 being two
+            rows. If not, the data are by cell, ``constant_data.counts`` says how many rows each
+            cell stands for, and there is no log-likelihood, since ArviZ would take a cell for one
+            observation. Unless given it is by row, where weights are whole numbers and the
+            log-likelihood takes at most 256 MiB.
         log_likelihood : bool
             Whether to compute it.
 
         Returns
         -------
-        xarray.DataTree
+        xarray.DataTree or arviz.InferenceData
+            The latter with ArviZ before 1.0.
 
         Examples
         --------
@@ -1073,12 +1132,19 @@ class Fit:
         {'chain': 1, 'draw': 20, 'parameter': 1}
         >>> "beta_kld" in tree["posterior"]  # the ordinary twin
         True
+        >>> dict(tree["log_likelihood"]["y"].sizes)
+        {'chain': 1, 'draw': 20, 'row': 60}
         """
-        from tvdbayes.posterior.tree import to_tree
+        from tvdbayes.posterior.tree import for_arviz, to_tree
 
-        rows = self.cell_of_row if by_row else None
-        attrs = {"formula": self.formula}
-        return to_tree(self.posterior, cell_of_row=rows, log_likelihood=log_likelihood, attrs=attrs)
+        made = to_tree(
+            self.posterior,
+            by_row=by_row,
+            cell_of_row=self.cell_of_row,
+            log_likelihood=log_likelihood,
+            attrs={"formula": self.formula},
+        )
+        return for_arviz(made)
 
     def __repr__(self) -> str:
         return f"{self.formula}\n{self.posterior!r}"

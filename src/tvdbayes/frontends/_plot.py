@@ -10,6 +10,7 @@ from tvdbayes._errors import SettingsError
 from tvdbayes.frontends._effects import predictions
 from tvdbayes.frontends._fit import Fit
 from tvdbayes.frontends._predictions import data_of
+from tvdbayes.frontends._rows import suspicious_of
 from tvdbayes.posterior.summary import intervals
 
 __all__ = ["Plots"]
@@ -76,11 +77,13 @@ class Plots:
         from tvdbayes.plots import plot_rows
 
         rows = self.fit.rows(false_alarm=false_alarm)
-        known = rows["score"].notna().to_numpy()
+        number = np.flatnonzero(rows["score"].notna())
+        worst = suspicious_of(self.fit, rows).index.to_numpy()
         return plot_rows(
-            np.flatnonzero(known),
-            rows["score"].to_numpy()[known],
-            rows["flag"].to_numpy()[known],
+            number,
+            rows["score"].to_numpy()[number],
+            rows["flag"].to_numpy()[number],
+            order=np.searchsorted(number, worst),
             ax=ax,
         )
 

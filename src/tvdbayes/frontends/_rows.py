@@ -1,6 +1,6 @@
 """Misfit, rows and cells in terms of the user's columns."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import Any
@@ -14,10 +14,19 @@ from tvdbayes.bounds import misfit_split
 from tvdbayes.frontends._fit import Fit
 from tvdbayes.frontends._progress import progress_bar
 from tvdbayes.posterior.misfit import Certificate, Misfit, misfit
-from tvdbayes.posterior.rows import cell_scores
+from tvdbayes.posterior.rows import SCORES, cell_scores, most_suspicious
 from tvdbayes.refits import Replicates, replicate, share_of_data
 
-__all__ = ["N_REPLICATES", "By", "cells_of", "levels_of", "misfit_of", "replicates_of", "rows_of"]
+__all__ = [
+    "N_REPLICATES",
+    "By",
+    "cells_of",
+    "levels_of",
+    "misfit_of",
+    "replicates_of",
+    "rows_of",
+    "suspicious_of",
+]
 
 N_REPLICATES = 200
 
@@ -99,12 +108,38 @@ def rows_of(fit: Fit, false_alarm: float, n_replicates: int) -> pd.DataFrame:
         return _noted(spread, fit)
     raw = fit.data.frame()
     if fit.data.n_grouped is not None:
-        raw = raw.rename(columns={"count": "data: count"}).assign(count=_whole(fit.data.counts))
+        raw = _apart(raw, ["count"]).assign(count=_whole(fit.data.counts))
     raw = raw.iloc[np.maximum(fit.data.row, 0)].reset_index(drop=True)
     if not used.all():
         raw = raw.where(np.broadcast_to(used[:, None], raw.shape))
-    clash = {name: f"data: {name}" for name in raw.columns if name in spread.columns}
-    return _noted(pd.concat([raw.rename(columns=clash), spread], axis=1), fit)
+    return _noted(pd.concat([_apart(raw, spread.columns), spread], axis=1), fit)
+
+
+def suspicious_of(fit: Fit, rows: pd.DataFrame) -> pd.DataFrame:
+    """The lines of `rows_of`, equal rows put together, the most suspicious first."""
+    known = np.flatnonzero(rows["score"].notna())
+    distinct = fit.cell_of_row if fit.data is None else fit.data.row
+    _, first, n_rows = np.unique(distinct[known], return_index=True, return_counts=True)
+    order = np.argsort(first)
+    lines = rows.iloc[known[first[order]]]
+    # Where equal rows were put together before, each line has its count already.
+    if fit.data is None or fit.data.n_grouped is None:
+        lines = _apart(lines, ["count"])
+        lines.insert(list(lines.columns).index(SCORES[0]), "count", n_rows[order])
+    worst = most_suspicious(lines["surprise"].to_numpy(), lines["score"].to_numpy())
+    return _noted(lines.iloc[worst], fit)
+
+
+def _apart(frame: pd.DataFrame, taken: Iterable[object]) -> pd.DataFrame:
+    """The table under other names where some are taken."""
+    names = set(frame.columns) | set(taken)
+    new = {}
+    for name in set(taken).intersection(frame.columns):
+        free = f"data: {name}"
+        while free in names:
+            free = f"data: {free}"
+        new[name] = free
+    return frame.rename(columns=new)
 
 
 def _whole(counts: Array) -> Array | IntArray:
@@ -131,8 +166,7 @@ def _scores(fit: Fit, false_alarm: float, n_replicates: int) -> pd.DataFrame:
         raise SettingsError(f"false_alarm must lie between 0 and 1; got {false_alarm}. Try 0.05.")
     scores = cell_scores(fit.posterior)
     threshold = _chance(fit, n_replicates).threshold(false_alarm)
-    names = ("score", "probability", "signed", "observed", "expected", "surprise")
-    columns = {name: getattr(scores, name) for name in names}
+    columns = {name: getattr(scores, name) for name in SCORES}
     return pd.DataFrame({**columns, "flag": scores.stands_out(threshold)})
 
 

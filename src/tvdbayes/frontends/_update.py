@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from tvdbayes._errors import DataError, FamilyError
 from tvdbayes.frontends._fit import Fit
 from tvdbayes.frontends._join import join
+from tvdbayes.frontends._options import all_options
 from tvdbayes.frontends.formula import fit as fit_all
 from tvdbayes.sources import AbstractSource, Data, Missing, Table, open_source
 
 __all__ = ["update"]
+
+_OF_SOURCES = ("engine", "grid", "max_cells")
+"""Options of `fit` on how rows are read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +54,8 @@ def update(
     progress: bool | None,
 ) -> Fit:
     """See `Fit.update`."""
-    data, asked, posterior = fit.data, fit.asked, fit.posterior
-    if data is None or asked is None:
+    data, options = fit.data, all_options(fit)
+    if data is None or options is None:
         raise DataError(
             "This fit was read from a file of an earlier version, which kept too little of the "
             "data and options to add rows. Fit all rows again with this version and save that."
@@ -61,30 +65,19 @@ def update(
             "The columns of this fit were rounded by an engine (grid=), to values that belong to "
             "its rows alone. Fit all rows again, with the same grid."
         )
-    added = open_source(new).table(list(data.columns), data.weights, asked.missing)
+    added = open_source(new).table(list(data.columns), data.weights, options["missing"])
     whole = join(data, added, keep_rows=keep_rows)
-    prior = posterior.prior
+    # The rows are here by now, whatever has read the earlier ones.
+    options = {name: value for name, value in options.items() if name not in _OF_SOURCES}
+    options |= {"device": device} | ({} if n_draws is None else {"n_draws": n_draws})
     try:
         return fit_all(
             fit.formula,
             _Read(whole),
-            n_draws=posterior.n_draws if n_draws is None else n_draws,
-            divergence=posterior.divergence,
-            seed=posterior.seed,
-            offset=data.offset,
-            exposure=data.exposure,
-            weights=data.weights,
-            network=posterior.model.predictor.fitted_by(
-                solving=lambda: None, training=lambda network: network
-            ),
-            alpha=0.0 if prior is None else prior.alpha,
-            base_measure=None if prior is None else prior.base_measure,
-            n_atoms=100 if prior is None else prior.n_atoms,
             n_jobs=n_jobs,
-            device=device,
             resume=resume,
             progress=progress,
-            **vars(asked),
+            **options,
         )
     except (DataError, FamilyError) as error:
         if " in row " not in str(error):

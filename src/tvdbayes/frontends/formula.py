@@ -9,7 +9,7 @@ from tvdbayes.bootstrap import posterior_bootstrap
 from tvdbayes.cells import Cells
 from tvdbayes.divergences import AbstractDivergence
 from tvdbayes.families import AbstractFamily
-from tvdbayes.frontends._asked import Asked
+from tvdbayes.frontends._asked import Asked, Connection
 from tvdbayes.frontends._checks import check_table
 from tvdbayes.frontends._coarse import told_of_rounding
 from tvdbayes.frontends._fit import Fit
@@ -190,6 +190,10 @@ def fit(
         refine=refine,
         missing=missing,
         collinear=collinear,
+        device=device,
+        engine=Connection.of(engine),
+        grid=grid,
+        max_cells=max_cells,
     )
     # Only coefficients must be told apart.
     linear = found.encoded.linear if network is None else Linear()

@@ -40,6 +40,7 @@ def plot_rows(
     flag: ArrayLike,
     *,
     probability: ArrayLike | None = None,
+    order: ArrayLike | None = None,
     ax: Axes | None = None,
     labels: Sequence[str] | None = None,
 ) -> Axes:
@@ -55,6 +56,9 @@ def plot_rows(
         Whether a row stands out by more than chance.
     probability : (n,), optional
         Share of draws in which most of the row is unexplained: larger markers have more.
+    order : (k,), optional
+        Positions of rows from most to least suspicious: those that are flagged are named in this
+        order. All flagged rows by their score unless given.
     ax : matplotlib.axes.Axes, optional
     labels : sequence of str, length n, optional
         What rows are called; their numbers unless given. At most ten are shown, as there is room.
@@ -98,9 +102,13 @@ def plot_rows(
     ax.margins(x=0.04)
     legend_above(ax)
     label_axes(ax, "row", "unexplained share of the row")
-    # Of equal rows any are named, so that names are not crowded at one end.
-    any_order = np.random.default_rng(0).random(int(flagged.sum()))
-    worst = np.flatnonzero(flagged)[np.lexsort((any_order, -sure[flagged], -height[flagged]))]
+    if order is None:
+        # Of equal rows any are named, so that names are not crowded at one end.
+        any_order = np.random.default_rng(0).random(n)
+        positions: IntArray = np.lexsort((any_order, -sure, -height))
+    else:
+        positions = numbers("order", order).astype(np.intp)
+    worst = positions[flagged[positions]]
     called = (f"{at[i]:.15g}" if labels is None else labels[i] for i in worst[:_TRIED])
     _name(ax, at, height, worst, [_short(name) for name in called])
     return ax

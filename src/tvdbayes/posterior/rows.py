@@ -12,15 +12,28 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tvdbayes._array import poisson_tail, tiny
-from tvdbayes._typing import Array, BoolArray
+from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.execution import single_threaded
 from tvdbayes.objective import Layout
 from tvdbayes.posterior._record import Posterior
 
-__all__ = ["MOSTLY", "CellScores", "Masses", "cell_scores", "layout_of", "masses_of", "scores_by"]
+__all__ = [
+    "MOSTLY",
+    "SCORES",
+    "CellScores",
+    "Masses",
+    "cell_scores",
+    "layout_of",
+    "masses_of",
+    "most_suspicious",
+    "scores_by",
+]
 
 MOSTLY = 0.5
 """Score from which a cell counts as mostly unexplained."""
+
+SCORES = ("score", "probability", "signed", "observed", "expected", "surprise")
+"""What is known of each cell, by name, in the order of tables."""
 
 _ELEMENTS = 1 << 20
 _MOST_ELEMENTS = 1 << 26
@@ -164,6 +177,21 @@ def cell_scores(posterior: Posterior) -> CellScores:
         surprise[:, 0],
         posterior.partition.pools_rows,
     )
+
+
+def most_suspicious(surprise: Array, score: Array) -> IntArray:
+    """The order from most to least suspicious: by surprise, then by score; ties stay as they are.
+
+    Surprise is also what flags rows, so that flagged ones come first at any threshold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tvdbayes.posterior.rows import most_suspicious
+    >>> most_suspicious(np.array([0.0, 9.0, 0.0, 9.0]), np.array([0.3, 0.9, 0.4, 1.0]))
+    array([3, 1, 2, 0])
+    """
+    return np.lexsort((-score, -surprise))
 
 
 def _thinned(draws: Array, most: int) -> Array:

@@ -16,7 +16,7 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.bootstrap import AbstractPlan, plan_of, solve_tables
 from tvdbayes.execution import single_threaded
 from tvdbayes.posterior import Posterior
-from tvdbayes.posterior.rows import cell_scores
+from tvdbayes.posterior.rows import cell_scores, most_suspicious
 from tvdbayes.solvers import newton
 
 __all__ = ["DropWorst", "Sensitivity", "drop_worst", "sensitivity"]
@@ -172,22 +172,36 @@ class DropWorst:
     share : (S,)
         Share of rows that were left out.
     robust, ordinary : (S, d)
-        Estimates on what is left.
+        Estimates on what is left: the closest model and maximum likelihood, without random weights.
+    robust_mean, ordinary_mean : (d,) or None
+        Means of the draws of the fit to all rows, which `Fit.summary` shows; None without draws.
+        They differ from the estimates at a share of 0 by what random weights do.
     """
 
     names: tuple[str, ...]
     share: Array
     robust: Array
     ordinary: Array
+    robust_mean: Array | None = None
+    ordinary_mean: Array | None = None
 
     def __str__(self) -> str:
         width = max(len("parameter"), *(len(name) for name in self.names))
         shares = " ".join(f"{s:>9.1%}" for s in self.share)
-        lines = [f"{'parameter':<{width}} {'':<8} {shares}   of the rows left out"]
+        means = "" if self.robust_mean is None else f" {'summary()':>9}"
+        lines = [f"{'parameter':<{width}} {'':<8}{means} {shares}   of the rows left out"]
+        sides = (
+            ("robust", self.robust_mean, self.robust),
+            ("ordinary", self.ordinary_mean, self.ordinary),
+        )
         for j, name in enumerate(self.names):
-            for kind, table in (("robust", self.robust), ("ordinary", self.ordinary)):
-                row = " ".join(f"{v:>9.4g}" for v in table[:, j])
+            for kind, mean, table in sides:
+                values = table[:, j] if mean is None else [mean[j], *table[:, j]]
+                row = " ".join(f"{v:>9.4g}" for v in values)
                 lines.append(f"{name:<{width}} {kind:<8} {row}")
+        lines.append("Estimates are for the rows that are left, without random weights.")
+        if means:
+            lines.append("summary() is the mean of the draws, each on random weights of all rows.")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -198,8 +212,8 @@ def drop_worst(
 ) -> DropWorst:
     """Fit again without the share of rows whose outcomes are hardest to explain.
 
-    The robust estimate should hardly move; the ordinary one moves towards it if the rows are what
-    separates the two.
+    Rows are left out in the order of `most_suspicious`. The robust estimate should hardly move; the
+    ordinary one moves towards it if the rows are what separates the two.
     """
     wanted = np.asarray(shares, float)
     if wanted.ndim != 1 or not wanted.size or not ((wanted >= 0) & (wanted < 1)).all():
@@ -209,13 +223,15 @@ def drop_worst(
             "Rows cannot be left out of a fit with a prior, whose mass is no row. Fit without."
         )
     cells, scores = posterior.cells, cell_scores(posterior)
-    order = np.lexsort((-scores.surprise, -scores.score))
+    order = most_suspicious(scores.surprise, scores.score)
     with single_threaded():
         plan = plan_of(posterior)
         # The shift undoes what random weights do, and here there are none.
         plan = replace(plan, shift=np.zeros_like(plan.shift))
         solved = solve_tables(plan, _trimmed(cells.p, order, wanted))
-    return DropWorst(posterior.param_names, wanted, solved.robust.theta.T, solved.twin.theta.T)
+    means = (posterior.draws.mean(0), posterior.kld_draws.mean(0)) if posterior.n_draws else ()
+    estimates = solved.robust.theta.T, solved.twin.theta.T
+    return DropWorst(posterior.param_names, wanted, *estimates, *means)
 
 
 def _trimmed(p: Array, order: IntArray, shares: Array) -> Array:

@@ -1,46 +1,116 @@
-"""A fit as Python that makes it again, and its law in words."""
+"""A fit as Python that makes it again, and its family in words."""
 
+import math
 import re
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from typing import Any
 
+import numpy as np
+
+import tvdbayes
 from tvdbayes.report._reportable import Reportable
 
-__all__ = ["call_of", "code_of", "name_of"]
+__all__ = ["Call", "call_of", "code_of", "name_of"]
 
 _STRINGS_AND_CLASSES = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|\b([A-Z]\w*)\(""")
 
 
-def call_of(fit: Reportable) -> str:
-    """The call that makes this fit again."""
-    posterior, data = fit.posterior, fit.data
-    options = {
-        "family": code_of(posterior.model.family),
-        "divergence": code_of(posterior.divergence),
-        "n_draws": repr(posterior.n_draws),
-        "seed": repr(posterior.seed),
-    }
-    if data is not None:
-        uses = ("offset", data.offset), ("exposure", data.exposure), ("weights", data.weights)
-        options |= {what: repr(name) for what, name in uses if name is not None}
-        if data.trials is not None and "/" not in fit.formula.split("~")[0]:
-            options["trials"] = repr(data.trials)
-    if fit.more_encodings:
-        further = {name: f"~ {spec.formula}" for name, spec in fit.more_encodings.items()}
-        options["predictors"] = repr(further)
-    if posterior.partition.name == "singletons":
-        options["partition"] = repr(posterior.partition.name)
-    if posterior.refine is not None:
-        options["refine"] = repr(posterior.refine)
-    if fit.left_out:
-        options["collinear"] = repr("drop")
-    if (fit.cell_of_row < 0).any():
-        options["missing"] = repr("drop")
-    lines = [repr(fit.formula), "data", *(f"{name}={value}" for name, value in options.items())]
-    return "import tvdbayes as tb\n\nfit = tb.fit(\n    " + ",\n    ".join(lines) + ",\n)"
+@dataclass(frozen=True)
+class Call:
+    """Python that makes a fit again.
+
+    Parameters
+    ----------
+    text : str
+        The call; it names the data ``data``. Empty where it is not known.
+    left_open : tuple of str
+        Options that text cannot hold. In the call they are variables of the same name.
+    note : str
+        What the call gives, and what it needs for that.
+    """
+
+    text: str
+    left_open: tuple[str, ...]
+    note: str
 
 
-def code_of(part: object) -> str:
-    """Python that makes a family or a divergence: its repr, with classes taken from ``tb``."""
-    return _STRINGS_AND_CLASSES.sub(lambda found: found[1] or f"tb.{found[2]}(", repr(part))
+def call_of(fit: Reportable) -> Call:
+    """The call that makes this fit again, from the options that were set."""
+    if fit.options is None:
+        return Call(
+            "",
+            (),
+            "The call that made this fit is not known: the fit was read from a file of an earlier "
+            "version, which did not keep all options.",
+        )
+    written = {option: code_of(value) for option, value in fit.options.items()}
+    left_open = tuple(option for option, code in written.items() if code is None)
+    lines = [
+        repr(fit.formula),
+        "data",
+        *(f"{option}={option if code is None else code}" for option, code in written.items()),
+    ]
+    text = "import tvdbayes as tb\n\nfit = tb.fit(\n    " + ",\n    ".join(lines) + ",\n)"
+    return Call(text, left_open, _note(left_open))
+
+
+def _note(left_open: tuple[str, ...]) -> str:
+    if not left_open:
+        return (
+            "With the same data, and defaults for all that it does not name, this call gives the "
+            "same numbers bit for bit."
+        )
+    names = " and ".join(left_open)
+    return (
+        f"This call is not complete: the {names} of this fit cannot be written as text. Where "
+        f"{names} and data are what was given to this fit, the call gives the same numbers bit for "
+        "bit."
+    )
+
+
+def code_of(value: object) -> str | None:
+    """Python that makes a value, with classes taken from ``tb``; None where text cannot say it.
+
+    It can where the value is made of numbers, text, and classes that ``tvdbayes`` has by name.
+    """
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"float({str(value)!r})"
+    if value is None or isinstance(value, int | float | str):
+        return repr(value)
+    before, parts, after = _taken_apart(value)
+    inside = None if parts is None else _joined(parts)
+    return None if inside is None else f"{before}{inside}{after}"
+
+
+def _taken_apart(value: object) -> tuple[str, Sequence[tuple[str, object]] | None, str]:
+    """What stands around the parts of a value, and its parts; None if text cannot say them."""
+    if isinstance(value, tuple):
+        return "(", [("", part) for part in value], ",)" if len(value) == 1 else ")"
+    if isinstance(value, dict):
+        return "{", [(f"{key!r}: ", part) for key, part in value.items()], "}"
+    kind = type(value)
+    known = getattr(tvdbayes, kind.__name__, None) is kind and is_dataclass(kind)
+    return f"tb.{kind.__name__}(", _arguments(value) if known else None, ")"
+
+
+def _joined(parts: Sequence[tuple[str, object]]) -> str | None:
+    """Values with what stands before each, separated by commas; None if one cannot be written."""
+    codes = [(before, code_of(value)) for before, value in parts]
+    if any(code is None for _, code in codes):
+        return None
+    return ", ".join(f"{before}{code}" for before, code in codes)
+
+
+def _arguments(value: Any) -> list[tuple[str, object]]:
+    """The fields of a dataclass that are not at their defaults, as arguments."""
+    given = [(field, getattr(value, field.name)) for field in fields(value) if field.init]
+    return [
+        (f"{field.name}=", part)
+        for field, part in given
+        if field.default is MISSING or part != field.default
+    ]
 
 
 def name_of(family: object) -> str:

@@ -17,6 +17,7 @@ from tvdbayes.posterior import Posterior, Summary
 from tvdbayes.posterior.checks import calibration, rootogram
 from tvdbayes.posterior.effects import Effect
 from tvdbayes.posterior.misfit import Misfit
+from tvdbayes.posterior.rows import SCORES
 from tvdbayes.posterior.rules import FALSE_ALARM, differing
 from tvdbayes.report._call import call_of, name_of
 from tvdbayes.report._pictures import (
@@ -99,11 +100,15 @@ class Cell:
 
 @dataclass(frozen=True)
 class RowTable:
-    """Rows of the data, those that stand out first."""
+    """Distinct rows of the data, the most suspicious first.
+
+    ``n_lines`` counts distinct rows, listed or not; ``n_known`` and ``n_flagged`` count all rows.
+    """
 
     headings: tuple[str, ...]
     numeric: tuple[bool, ...]
     lines: tuple[tuple[Cell, ...], ...]
+    n_lines: int
     n_known: int
     n_flagged: int
     note: str
@@ -111,11 +116,12 @@ class RowTable:
     @property
     def shown(self) -> str:
         """How many of how many are there."""
-        if len(self.lines) == self.n_known:
-            return f"All {count(self.n_known, 'row')} of the fit are listed."
+        equal = "Equal rows are in one line, and count says how many they are."
+        if len(self.lines) == self.n_lines:
+            return f"All {count(self.n_known, 'row')} of the fit are listed. {equal}"
         return (
-            f"{len(self.lines):,} of {count(self.n_known, 'row')} are listed: those that stand out "
-            "first, then those with the highest scores."
+            f"Of {self.n_lines:,} different rows the {len(self.lines):,} most suspicious are "
+            f"listed. {equal}"
         )
 
 
@@ -153,7 +159,7 @@ class Page:
     predictions: Predictions
     findings: tuple[FindingLike, ...]
     command: str
-    is_command: bool
+    command_note: str
     versions: tuple[tuple[str, str], ...]
     version: str
     n_draws: int
@@ -178,6 +184,7 @@ def gather(fit: Reportable, *, title: str | None, command: str | None) -> Page:
     # What needs attention comes first.
     findings = sorted(fit.check().findings, key=lambda f: _LEVELS.index(f.level))
     compares = posterior.divergence.name != "kld"
+    call = call_of(fit)
     return Page(
         title=title or fit.formula,
         formula=fit.formula,
@@ -204,8 +211,8 @@ def gather(fit: Reportable, *, title: str | None, command: str | None) -> Page:
         rows=rows,
         predictions=_predictions(fit, outcome, columns),
         findings=tuple(findings),
-        command=command or call_of(fit),
-        is_command=command is not None,
+        command=command or call.text,
+        command_note="This report was made by the command" if command else call.note,
         versions=(
             ("tvdbayes", __version__),
             ("Python", platform.python_version()),
@@ -423,28 +430,26 @@ def _calibration(posterior: Posterior, outcome: str) -> Picture | None:
 
 
 def _rows(fit: Reportable) -> RowTable:
-    """Rows that stand out, then the others by their scores; rows that were left out have none."""
-    frame = fit.rows()
-    note = str(frame.attrs["note"])
-    known = frame[frame["score"].notna()]
-    order = known.sort_values(["flag", "score", "surprise"], ascending=False, kind="stable")
-    kept = order.iloc[:_MOST_ROWS]
-    # The columns of the data come first, and those of the scores, which are last, at the end.
-    n_data = len(frame.columns) - len(_SCORES) - 2
+    """Distinct rows in the order of `Fit.suspicious_rows`."""
+    frame = fit.suspicious_rows()
+    kept = frame.iloc[:_MOST_ROWS]
+    own = [name for name in frame.columns if name not in (*SCORES, "flag", "count")]
     texts = [
         [Cell(str(i)) for i in kept.index],
         [Cell("flagged", "1") if flag else Cell("", "0") for flag in kept["flag"]],
-        *(_column(kept.iloc[:, j]) for j in range(n_data)),
+        [Cell(number(n) if n % 1 else f"{n:,.0f}", f"{n:.12g}") for n in kept["count"]],
+        *(_column(kept[name]) for name in own),
         *([Cell(show(v), f"{v:.6g}") for v in kept[name]] for name, show in _SCORES.items()),
     ]
-    is_number = [frame.dtypes.iloc[j].kind in "iuf" for j in range(n_data)]
+    is_number = [frame[name].dtype.kind in "iuf" for name in own]
     return RowTable(
-        ("row", "flag", *map(str, frame.columns[:n_data]), *_SCORES),
-        (True, True, *is_number, *(True for _ in _SCORES)),
+        ("row", "flag", "count", *map(str, own), *_SCORES),
+        (True, True, True, *is_number, *(True for _ in _SCORES)),
         tuple(zip(*texts, strict=True)),
-        len(known),
-        int(known["flag"].sum()),
-        note,
+        len(frame),
+        int(frame["count"].sum()),
+        int(frame.loc[frame["flag"], "count"].sum()),
+        str(frame.attrs["note"]),
     )
 
 

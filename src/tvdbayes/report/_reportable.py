@@ -79,12 +79,12 @@ class Reportable(Protocol):
     @property
     def left_out(self) -> tuple[str, ...]: ...
     @property
-    def more_encodings(self) -> Mapping[str, Any]: ...
+    def options(self) -> Mapping[str, object] | None: ...
     def misfit(self) -> Misfit:
         """The unexplained share."""
 
-    def rows(self) -> pd.DataFrame:
-        """One line for each input row."""
+    def suspicious_rows(self) -> pd.DataFrame:
+        """One line for each distinct row, the most suspicious first."""
 
     def check(self) -> CheckLike:
         """What is good and what is doubtful."""
