@@ -397,7 +397,7 @@ def test_completion_knows_commands_and_families():
         prog_name="tvdbayes",
         env={
             "_TVDBAYES_COMPLETE": "bash_complete",
-            "COMP_WORDS": "tvdbayes fit --family zero_inflated_p",
+            "COMP_WORDS": "tvdbayes fit --family zero_inflated_poi",
             "COMP_CWORD": "3",
         },
     )
