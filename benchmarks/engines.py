@@ -77,14 +77,14 @@ def off(answer, column="mean"):
     return max(abs(line[column] - truth.get(line["name"], 0.0)) for line in answer["coefficients"])
 
 
-def same_in_memory(folder):
+def same_in_memory(folder, n_draws):
     """Whether a fit by the engine equals that of the same rows in one data frame."""
     import pandas as pd
 
-    engine = tb.fit(FORMULA, f"{folder}/*.parquet", n_draws=100)
+    engine = tb.fit(FORMULA, f"{folder}/*.parquet", n_draws=n_draws)
     started = time.perf_counter()
     rows = pd.concat([pd.read_parquet(f) for f in sorted(Path(folder).glob("*.parquet"))])
-    memory = tb.fit(FORMULA, rows, n_draws=100)
+    memory = tb.fit(FORMULA, rows, n_draws=n_draws)
     seconds = time.perf_counter() - started
     same = all(
         np.array_equal(getattr(engine, name), getattr(memory, name))
@@ -99,17 +99,17 @@ def elsewhere(work, *given):
         return pool.submit(work, *given).result()
 
 
-def run():
-    lines = []
-    for n in (1_000_000, 10_000_000, 100_000_000):
+def run(quick=False):
+    lines, few = [], ("--draws", "5") if quick else ()
+    for n in (20_000,) if quick else (1_000_000, 10_000_000, 100_000_000):
         with tempfile.TemporaryDirectory() as folder:
             elsewhere(write_rows, folder, n)
             size = sum(f.stat().st_size for f in Path(folder).iterdir()) / 2**20
-            plain = by_command(f"{folder}/*.parquet", "--jobs", "2")
-            refined = by_command(f"{folder}/*.parquet", "--jobs", "2", "--refine", "reweight")
+            plain = by_command(f"{folder}/*.parquet", "--jobs", "2", *few)
+            refined = by_command(f"{folder}/*.parquet", "--jobs", "2", *few, "--refine", "reweight")
             memory, same = "", "not tried"
             if n <= 10_000_000:
-                memory, same = elsewhere(same_in_memory, folder)
+                memory, same = elsewhere(same_in_memory, folder, 5 if quick else 100)
             peak = max(plain.peak, refined.peak)
             errors = (off(run.answer) for run in (plain, refined))
             cost = (n, size, plain.answer["n_cells"], plain.seconds, refined.seconds, peak)
