@@ -4,6 +4,7 @@
 """
 
 import argparse
+import os
 import time
 from collections.abc import Callable
 
@@ -63,6 +64,8 @@ ONLY_BY_NAME = NEEDS_A_GPU + NEEDS_A_CLUSTER + LONG
 
 def run_quickly(names: list[str]) -> None:
     """Little data, no table kept; graphics cards are replaced by JAX on the processor."""
+    # Compiling would take longer than what is compiled.
+    os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
     for name in names or ALL:
         started = time.perf_counter()
         with only_printed():

@@ -83,7 +83,7 @@ CASES = {
 
 def run(quick=False):
     lines = []
-    for name, (design, wanted) in CASES.items():
+    for name, (design, wanted) in list(CASES.items())[: 2 if quick else None]:
         n_sets, n_draws = (2, 20) if quick else (wanted, 300)
         work = (delayed(judge)(design, number, n_draws) for number in range(n_sets))
         found = np.array(Parallel(2)(work))
