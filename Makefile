@@ -16,7 +16,7 @@ CREATE = $(PYTHON) -m venv $(VENV)
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 endif
 
-.PHONY: demo figure docs test test-all mutants test-spark test-ray bench lint types layers clean
+.PHONY: demo figure docs test test-all mutants test-spark test-ray bench bench-quick lint types layers clean
 
 demo: $(VENV)/.installed
 	$(BIN)/tvdbayes demo --out demo
@@ -32,8 +32,9 @@ docs: $(VENV)/.installed-docs
 test: lint types layers
 	$(BIN)/python -m pytest -n 2
 
-# Beside the tests: what needs a browser (Debian: chromium and chromium-driver).
-test-all: test
+# Beside the tests: every benchmark on little data, and what needs a browser (Debian: chromium and
+# chromium-driver).
+test-all: test bench-quick
 	$(BIN)/python -m pytest tests/browser -rs
 
 # Small bugs planted one at a time (tests/mutants): each must make the tests named for it fail.
@@ -61,6 +62,10 @@ layers: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks
+
+# Shows that the benchmarks work; prints, and keeps nothing.
+bench-quick: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks --quick
 
 $(BIN)/python:
 	$(CREATE)

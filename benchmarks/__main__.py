@@ -1,6 +1,12 @@
-"""Run the benchmarks named on the command line, or all of them."""
+"""Run the benchmarks named on the command line, or all that need no special machine.
 
-import sys
+``--quick`` runs all of them with little data, prints, and keeps nothing: it shows that they work.
+"""
+
+import argparse
+import os
+import time
+from collections.abc import Callable
 
 from benchmarks import (
     accuracy,
@@ -21,8 +27,9 @@ from benchmarks import (
     speed,
     statements,
 )
+from benchmarks._report import only_printed
 
-ALL = {
+ALL: dict[str, Callable[..., None]] = {
     "accuracy": accuracy.run,
     "speed": speed.run,
     "coverage": coverage.run,
@@ -50,12 +57,39 @@ ALL = {
     "engines": engines.run,
     "comparison": comparison.run,
 }
+"""Each takes ``quick``, whether to run on little data."""
 NEEDS_A_GPU = ("gpu", "gpu_large", "gpu_networks")
 NEEDS_A_CLUSTER = ("clusters", "large")
 LONG = ("engines",)
 ONLY_BY_NAME = NEEDS_A_GPU + NEEDS_A_CLUSTER + LONG
 
-for name in sys.argv[1:] or [name for name in ALL if name not in ONLY_BY_NAME]:
-    if name not in ALL:
-        sys.exit(f"There is no benchmark {name!r}. Choose from {', '.join(ALL)}.")
-    ALL[name]()
+
+def run_quickly(names: list[str]) -> None:
+    """Little data, no table kept; graphics cards are replaced by JAX on the processor."""
+    # Compiling would take longer than what is compiled.
+    os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+    for name in names or ALL:
+        started = time.perf_counter()
+        with only_printed():
+            ALL[name](quick=True)
+        print(f"{name}: {time.perf_counter() - started:.1f} s\n", flush=True)
+
+
+def run(names: list[str]) -> None:
+    for name in names or [name for name in ALL if name not in ONLY_BY_NAME]:
+        ALL[name]()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    asked = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    asked.add_argument("--quick", action="store_true", help="little data, nothing is kept")
+    asked.add_argument("names", nargs="*", metavar="NAME", help=", ".join(ALL))
+    given = asked.parse_args(arguments)
+    unknown = sorted(set(given.names) - set(ALL))
+    if unknown:
+        asked.error(f"there is no benchmark {unknown[0]!r}. Choose from {', '.join(ALL)}.")
+    (run_quickly if given.quick else run)(given.names)
+
+
+if __name__ == "__main__":
+    main()

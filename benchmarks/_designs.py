@@ -1,9 +1,11 @@
 """Continuous covariates: simulated designs with contamination, and the paper's data sets."""
 
+import os
+
 import numpy as np
 
 from tvdbayes.experiments import CORRECTED
-from tvdbayes.experiments.data import find_folder, load
+from tvdbayes.experiments.data import DataSet, find_folder, load
 
 
 def logit(rng, n, p, share):
@@ -93,7 +95,16 @@ REAL = {
 """The paper's data sets, by short names; the folder is that of TVDBAYES_DATA."""
 
 
-def real(name):
+def paper_data(name, mode, quick):
+    """A data set of the paper; in a quick run without its folder, simulated rows in its place."""
+    if quick and not os.environ.get("TVDBAYES_DATA"):
+        print(f"TVDBAYES_DATA names no folder: simulated rows stand for {name}.", flush=True)
+        x, y, _ = logit(np.random.default_rng(0), 200, 5, 0.0)
+        return DataSet(x, y.astype(int))
+    return load(name, find_folder(None), mode)
+
+
+def real(name, quick=False):
     """Features, scaled, with an intercept, and 0/1 labels; rows with a broken entry removed."""
-    data = load(REAL[name], find_folder(None), CORRECTED)
+    data = paper_data(REAL[name], CORRECTED, quick)
     return data.x, data.y.astype(float)

@@ -186,7 +186,7 @@ MISFITS = {
 }
 
 
-def misfits(n_runs=500):
+def misfits(n_splits, n_runs=500):
     lines = []
     for name, (n_x, slope, family, n) in MISFITS.items():
         rng = np.random.default_rng(803)
@@ -208,7 +208,7 @@ def misfits(n_runs=500):
             seen.append(free.distance)
             upper.append((free.upper, fixed.upper))
         lines.append((name, n, by_x.mean(), np.mean(seen), *np.mean(upper, 0), *np.mean(holds, 0)))
-    lines.append(split())
+    lines.append(split(n_splits))
     Table(
         "bounds_misfit",
         "bounds",
@@ -216,14 +216,14 @@ def misfits(n_runs=500):
         "high), what is seen of it (too large on average), the 95 % bounds of `misfit_upper` for "
         "random and for fixed x, and "
         f"how often they hold. {n_runs} data sets. The last line splits the rows: continuous x, "
-        "groups, the fit of one half judged by the other; 60 data sets, the truth from 200,000 "
-        "fresh rows.",
+        f"groups, the fit of one half judged by the other; {n_splits} data sets, the truth from "
+        "200,000 fresh rows.",
         ("data", "n", "true", "seen", "bound", "fixed x", "holds", "fixed x"),
         lines,
     ).publish()
 
 
-def split(n_runs=60, n=600):
+def split(n_runs, n=600):
     """A bound for groups learned on the first half holds for fresh rows in these groups."""
     rng = np.random.default_rng(804)
     upper, holds, true, seen = [], [], [], []
@@ -452,16 +452,16 @@ SETS = {
 }
 
 
-def parameter_sets():
+def parameter_sets(at_most, n_widths):
     lines = []
-    for name, (make, share, n_runs) in SETS.items():
-        inside = []
+    for name, (make, share, wanted) in SETS.items():
+        inside, n_runs = [], min(wanted, at_most)
         for number in range(n_runs):
             model, cells, theta = make(np.random.default_rng([806, number]))
             found = parameter_set(model, cells, share, DELTA, theta=theta, seed=number)
             inside.append(found.inside[0])
         widths = []
-        for number in range(5 if "Poisson(3)" in name else 0):
+        for number in range(n_widths if "Poisson(3)" in name else 0):
             model, cells, _ = make(np.random.default_rng([806, number]))
             found = parameter_set(model, cells, share, DELTA)
             widths.append(np.exp(found.high[0]) - np.exp(found.low[0]))
@@ -510,7 +510,7 @@ def uniform_logit(rng, n):
     return Cells.from_rows(np.column_stack([np.ones(n), x]), y)
 
 
-def kernels(n_runs=200):
+def kernels(tables, n_runs=200):
     lines = []
     # x is uniform and both p(x, y) rise or fall: each varies by its jumps at the ends and between.
     ends = 1 / (1 + np.exp([1.0, -2.0]))
@@ -550,12 +550,10 @@ def kernels(n_runs=200):
     ).publish()
     bandwidths = (0.2, 0.05, 0.02, 0.005, 0.001, 1e-4, 1e-5, 1e-6)
     lines = []
-    for n, n_sets in ((1000, 20), (10_000, 3)):
+    for n, n_sets in tables:
         rng = np.random.default_rng(808)
-        tables = [uniform_logit(rng, n) for _ in range(n_sets)]
-        found = [
-            [kernel_tvd(Model(Bernoulli()), (-1, 3), c, h) for h in bandwidths] for c in tables
-        ]
+        made = [uniform_logit(rng, n) for _ in range(n_sets)]
+        found = [[kernel_tvd(Model(Bernoulli()), (-1, 3), c, h) for h in bandwidths] for c in made]
         means = np.mean([[k.distance for k in line] for line in found], 0)
         lines.append((n, n_sets, *means, np.mean([line[0].limit for line in found])))
     Table(
@@ -573,7 +571,7 @@ RATES = np.linspace(1.5, 6, 1801)
 """Rates of the Poisson model; steps of .0025."""
 
 
-def convergence(n_runs=50, sizes=(100, 400, 1600, 6400, 25_600, 102_400)):
+def convergence(sizes, n_runs=50):
     y = np.arange(60)
     models = poisson.pmf(y, RATES[:, None])
     clean = poisson.pmf(y, 3)
@@ -622,12 +620,13 @@ def convergence(n_runs=50, sizes=(100, 400, 1600, 6400, 25_600, 102_400)):
     ).publish()
 
 
-def run():
-    radii()
-    deviations()
-    misfits()
-    certificates()
-    robustness()
-    kernels()
-    convergence()
-    parameter_sets()
+def run(quick=False):
+    few = {"n_runs": 2} if quick else {}
+    radii(**few)
+    deviations(**few)
+    misfits(2 if quick else 60, **few)
+    certificates(**few)
+    robustness(**few)
+    kernels(((100, 1),) if quick else ((1000, 20), (10_000, 3)), **few)
+    convergence((100, 400) if quick else (100, 400, 1600, 6400, 25_600, 102_400), **few)
+    parameter_sets(*(2, 1) if quick else (600, 5))

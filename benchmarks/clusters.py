@@ -59,7 +59,8 @@ def timed(cells, n_draws, n_jobs):
     return fit, time.perf_counter() - started
 
 
-def run(n=10_000, n_draws=1000):
+def run(quick=False):
+    n, n_draws = (300, 8) if quick else (10_000, 1000)
     x, y, _ = logit(np.random.default_rng(501), n, 5, 0.05)
     cells = tb.Cells.from_rows(x, y)
     places = {"one process": one_process, "loky, 2": loky}
@@ -69,7 +70,7 @@ def run(n=10_000, n_draws=1000):
     for name, place in places.items():
         with place() as n_jobs:
             # The first fit starts processes and imports what they need.
-            timed(cells, 100, n_jobs)
+            timed(cells, n_draws // 10 + 1, n_jobs)
             fits = [timed(cells, n_draws, n_jobs) for _ in range(REPEATS)]
         seconds = min(each for _, each in fits)
         alone = alone or (bits(fits[0][0]), seconds)

@@ -22,7 +22,8 @@ from benchmarks._designs import logit, poisson
 from benchmarks._report import Table
 
 SEED = 0
-QUICK = 5.0
+SHORT = 5.0
+"""What takes less seconds is run three times more."""
 Z = 1.6448536269514722
 """A 90 % interval is so many standard errors to either side."""
 
@@ -191,7 +192,7 @@ def by_sklearn(problem, data):
     return Found(np.r_[np.ravel(model.intercept_), np.ravel(model.coef_)])
 
 
-def by_numpyro(problem, data):
+def by_numpyro(problem, data, length):
     import jax
     import numpyro
     from numpyro.diagnostics import summary
@@ -207,8 +208,8 @@ def by_numpyro(problem, data):
     compiling.clear()
     chains = MCMC(
         NUTS(model),
-        num_warmup=1000,
-        num_samples=1000,
+        num_warmup=length,
+        num_samples=length,
         num_chains=4,
         chain_method="vectorized",
         progress_bar=False,
@@ -243,12 +244,12 @@ def start_jax():
     jax.numpy.zeros(1).block_until_ready()
 
 
-def clock(work, quick=QUICK):
+def clock(work, short=SHORT):
     """What it found, and seconds: of one run, or where that is short the median of three more."""
     start = time.perf_counter()
     found = work()
     seconds = time.perf_counter() - start
-    if seconds >= quick:
+    if seconds >= short:
         return found, seconds
     times = []
     for _ in range(3):
@@ -269,7 +270,7 @@ clock <- function(work, seed) {{
 }}
 attempt <- function(row, data, work) {{
   runs <- list(clock(work, 1))
-  if (runs[[1]]$seconds < {quick}) runs <- c(runs, lapply(2:4, function(seed) clock(work, seed)))
+  if (runs[[1]]$seconds < {short}) runs <- c(runs, lapply(2:4, function(seed) clock(work, seed)))
   stopped <- sapply(runs, function(run) is.character(run$found))
   seconds <- sapply(runs, function(run) run$seconds)
   said <- if (stopped[1]) runs[[1]]$found else ""
@@ -298,7 +299,7 @@ def by_glmrob(problem):
     with tempfile.TemporaryDirectory() as folder:
         problem.clean.to_csv(f"{folder}/clean.csv", index=False)
         problem.wrong.to_csv(f"{folder}/wrong.csv", index=False)
-        Path(folder, "run.R").write_text(R.format(folder=folder, quick=QUICK, calls=calls))
+        Path(folder, "run.R").write_text(R.format(folder=folder, short=SHORT, calls=calls))
         one = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         subprocess.run(
             ["Rscript", f"{folder}/run.R"],
@@ -352,20 +353,20 @@ def robustbase():
 # The comparison --------------------------------------------------------------------------------
 
 
-def solve(problem, with_r):
+def solve(problem, with_r, n_draws, short):
     """Each row of the table to (found on clean, found on wrong, seconds on wrong), and notes."""
     ways = {
         **{
-            row: partial(by_tvdbayes, problem, options=options)
+            row: partial(by_tvdbayes, problem, options={**options, "n_draws": n_draws})
             for row, options in problem.robust.items()
         },
         "statsmodels": partial(by_statsmodels, problem),
         "scikit-learn": partial(by_sklearn, problem),
-        "NumPyro": partial(by_numpyro, problem),
+        "NumPyro": partial(by_numpyro, problem, length=n_draws),
     }
     results, notes = {}, []
     for row, way in ways.items():
-        wrong, seconds = clock(partial(way, data=problem.wrong), 0 if row == "NumPyro" else QUICK)
+        wrong, seconds = clock(partial(way, data=problem.wrong), 0 if row == "NumPyro" else short)
         results[row] = (way(data=problem.clean), wrong, seconds)
         print(f"{problem.title}: {row}, {seconds:.2f} s", flush=True)
         if wrong.note:
@@ -373,7 +374,9 @@ def solve(problem, with_r):
                 f"Of the seconds of {row}, {wrong.compiling:.1f} are compiling; {wrong.note}."
             )
     if not with_r:
-        return results, [*notes, "Without R and robustbase, the rows of glmrob are left out."]
+        absent = "Without R and robustbase, the rows of glmrob are left out."
+        print(absent, flush=True)
+        return results, [*notes, absent]
     robust, said = by_glmrob(problem)
     return results | robust, notes + said
 
@@ -417,8 +420,8 @@ def coefficients(problem, results):
     return lines
 
 
-def section(problem, with_r):
-    results, notes = solve(problem, with_r)
+def section(problem, with_r, n_draws, short):
+    results, notes = solve(problem, with_r, n_draws, short)
     columns = ("package", "seconds", "moved")
     if problem.truth is not None:
         columns += ("off, clean", "off, wrong", "covers")
@@ -464,7 +467,9 @@ its coefficients are posterior means. glmrob has Mqle as its default; other meth
 data are shown too. It gives standard errors, and intervals are 1.645 of them to either side."""
 
 
-def run():
+def run(quick=False):
+    n_draws, short = (20, 0) if quick else (1000, SHORT)
+    makers = (partial(answers, 200),) if quick else (counts, answers, trips, seizures)
     start_jax()
     r = robustbase()
     # What is imported on first use is imported before the clock starts, and before threads are
@@ -474,7 +479,7 @@ def run():
     rng = np.random.default_rng(SEED)
     tb.fit("y ~ 1", {"y": rng.poisson(3, 50)}, n_draws=5)
     with threadpool_limits(1):
-        parts = [section(make(), r is not None) for make in (counts, answers, trips, seizures)]
+        parts = [section(make(), r is not None, n_draws, short) for make in makers]
     absent = "not on this machine, so its rows are left out"
     versions = [
         *((name, version(name)) for name in ("tvdbayes", "statsmodels", "scikit-learn")),

@@ -30,12 +30,13 @@ def fit(x, y, family, n_draws=0, kinds=TWO_SIZES, seed=0):
         )
 
 
-def over_sets(work, n_sets=N_SETS):
-    """Run ``work(number)`` for every data set on both cores."""
+def over_sets(work, n_sets=N_SETS, quick=False):
+    """Run ``work(number)`` for every data set on both cores; for two of them in a quick run."""
+    n_sets = 2 if quick else n_sets
     return Parallel(2)(delayed(work)(number) for number in range(n_sets))
 
 
-def point_estimates():
+def point_estimates(quick=False):
     one = (Cluster(size=2.0, copies=1),)
     cases = [(f"logit n={n:,} p={p}", logit, (n, p), Bernoulli()) for n, p in SIZES]
     cases += [
@@ -43,7 +44,7 @@ def point_estimates():
         for kind in ("shift", "zeros")
     ]
     lines = []
-    for name, design, size, family in cases:
+    for name, design, size, family in (cases[0], cases[-1]) if quick else cases:
         for share in (0.0, 0.1):
 
             def work(number, design=design, size=size, share=share, family=family):
@@ -58,7 +59,7 @@ def point_estimates():
 
             # The ratio of two medians of 20 is uncertain by a sixth; Poisson fits are cheap enough.
             n_sets = 2 * N_SETS if design is poisson else N_SETS
-            found = np.median(over_sets(work, n_sets), axis=0)
+            found = np.median(over_sets(work, n_sets, quick), axis=0)
             lines.append((name, share, n_sets, *found, found[0] / found[2]))
             print(lines[-1], flush=True)
     Table(
@@ -79,7 +80,7 @@ def _order(design, rest, share):
     return (rest[0], share) if design is logit else (share, rest[0])
 
 
-def settings():
+def settings(quick=False):
     variants = {
         "default: 5 large (x2) and 5 small (x1)": TWO_SIZES,
         "R = 1": (Cluster(size=2.0, copies=1),),
@@ -91,14 +92,14 @@ def settings():
         "scaled by sd, small": (Cluster("spread", 1.0, 10),),
     }
     lines = []
-    for n, p in SIZES[:3]:
+    for n, p in SIZES[: 1 if quick else 3]:
         for share in (0.0, 0.1):
-            for name, kinds in variants.items():
+            for name, kinds in list(variants.items())[: 2 if quick else None]:
 
                 def work(number, n=n, p=p, share=share, kinds=kinds):
                     rng = np.random.default_rng([102, number])
                     x, y, beta = logit(rng, n, p, share)
-                    found = fit(x, y, Bernoulli(), 100, kinds, seed=number)
+                    found = fit(x, y, Bernoulli(), 10 if quick else 100, kinds, seed=number)
                     mean = found.draws.mean(0)
                     points = (
                         found.estimate,
@@ -109,7 +110,7 @@ def settings():
                     apart = np.abs(found.draws - found.estimate) / found.draws.std(0)
                     return [rmse(b, beta) for b in points] + [float((apart.max(1) > 5).mean())]
 
-                found = np.asarray(over_sets(work))
+                found = np.asarray(over_sets(work, quick=quick))
                 lines.append(
                     (n, p, share, name, *np.median(found[:, :4], axis=0), found[:, 4].mean())
                 )
@@ -134,17 +135,18 @@ def settings():
     ).publish()
 
 
-def stresses():
+def stresses(quick=False):
     lines = []
-    for name in STRESS:
+    for name in STRESS[:2] if quick else STRESS:
         for share in (0.0, 0.08):
 
             def work(number, name=name, share=share):
-                x, y, beta = stress(np.random.default_rng([103, number]), name, share)
+                rng = np.random.default_rng([103, number])
+                x, y, beta = stress(rng, name, share, 500 if quick else 5000)
                 found = fit(x, y, Bernoulli())
                 return rmse(found.estimate, beta), rmse(found.kld_minimiser, beta)
 
-            robust, ordinary = np.median(over_sets(work), axis=0)
+            robust, ordinary = np.median(over_sets(work, quick=quick), axis=0)
             lines.append((name, share, robust, ordinary, robust / ordinary))
             print(lines[-1], flush=True)
     Table(

@@ -56,7 +56,7 @@ def by_bfgs(problem, draw, start):
     return theta
 
 
-def compare(name, x, y, family, n_bfgs=6, n_blocks=4):
+def compare(name, x, y, family, n_bfgs=6, n_blocks=4, n_draws=1000):
     cells = Cells.from_rows(x, y)
     d = x.shape[1]
     with single_threaded():
@@ -80,7 +80,7 @@ def compare(name, x, y, family, n_bfgs=6, n_blocks=4):
     index = np.arange(n_bfgs)
     gap = found.value[:n_bfgs] - problem.take(index).value(np.column_stack(slow))
     fit_start = time.perf_counter()
-    tb.posterior_bootstrap(Model(family), cells, n_draws=1000)
+    tb.posterior_bootstrap(Model(family), cells, n_draws=n_draws)
     whole = time.perf_counter() - fit_start
     return name, 1e3 * ours, 1e3 * bfgs, bfgs / ours, gap.max(), whole
 
@@ -89,12 +89,15 @@ def _p(cells, size):
     return reweight(cells, Stream.draws(0), size).p
 
 
-def run():
+def run(quick=False):
     rng = np.random.default_rng(401)
-    x, y, _ = logit(rng, 10_000, 10, 0.1)
-    lines = [compare("logit n=10,000 p=10", x, y, Bernoulli())]
-    x, y, _ = poisson(rng, 5000, 0.1, "shift")
-    lines.append(compare("Poisson n=5,000 p=3", x, y, Poisson(), n_bfgs=4, n_blocks=2))
+    how = {"n_bfgs": 1, "n_blocks": 1, "n_draws": 10} if quick else {}
+    n, n_counts = (400, 300) if quick else (10_000, 5000)
+    x, y, _ = logit(rng, n, 10, 0.1)
+    lines = [compare(f"logit n={n:,} p=10", x, y, Bernoulli(), **how)]
+    x, y, _ = poisson(rng, n_counts, 0.1, "shift")
+    how = {"n_bfgs": 4, "n_blocks": 2} | how
+    lines.append(compare(f"Poisson n={n_counts:,} p=3", x, y, Poisson(), **how))
     Table(
         "cost",
         "cost",
@@ -106,12 +109,13 @@ def run():
     ).publish()
 
 
-def million():
-    x, y, beta = logit(np.random.default_rng(402), 1_000_000, 10, 0.1)
+def million(quick=False):
+    n, n_draws = (2000, 5) if quick else (1_000_000, 100)
+    x, y, beta = logit(np.random.default_rng(402), n, 10, 0.1)
     cells = Cells.from_rows(x, y)
     del x, y
     start = time.perf_counter()
-    fit = tb.posterior_bootstrap(Model(Bernoulli()), cells, n_draws=100)
+    fit = tb.posterior_bootstrap(Model(Bernoulli()), cells, n_draws=n_draws)
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     error = float(np.sqrt(np.mean((fit.estimate - beta) ** 2)))
@@ -120,5 +124,5 @@ def million():
         "million",
         "A million rows with ten covariates, a tenth of them leverage points, 100 draws, one core.",
         ("problem", "seconds", "peak MiB", "RMSE", "certified"),
-        [("logit n=1,000,000 p=10", seconds, peak, error, float((fit.status == 0).mean()))],
+        [(f"logit n={n:,} p=10", seconds, peak, error, float((fit.status == 0).mean()))],
     ).publish()

@@ -44,16 +44,16 @@ def continuous_coverage(design, size, family, share, n_sets=150, n_draws=200):
     return (*found.mean(0), found[:, 0].std() / np.sqrt(n_sets))
 
 
-def continuous():
+def continuous(quick=False):
     cases = [
         ("logit n=500 p=4", logit, lambda share: (500, 4, share), Bernoulli()),
         ("logit n=2,000 p=6", logit, lambda share: (2000, 6, share), Bernoulli()),
         ("Poisson n=1,000 p=4", poisson, lambda share: (1000, share, "zeros", 4), Poisson()),
     ]
-    lines = []
-    for name, design, size, family in cases:
+    lines, how = [], {"n_sets": 2, "n_draws": 10} if quick else {}
+    for name, design, size, family in cases[:1] if quick else cases:
         for share in (0.0, 0.07):
-            lines.append((name, share, *continuous_coverage(design, size, family, share)))
+            lines.append((name, share, *continuous_coverage(design, size, family, share, **how)))
             print(lines[-1], flush=True)
     Table(
         "coverage_continuous",
@@ -65,9 +65,10 @@ def continuous():
     ).publish()
 
 
-def run():
+def run(quick=False):
+    how = {"n_sets": 5, "n_draws": 20} if quick else {}
     lines = [
-        (f"Poisson(3), n={n}, {what}", *coverage(n, share, shift))
+        (f"Poisson(3), n={n}, {what}", *coverage(n, share, shift, **how))
         for n, share, shift, what in [
             (200, 0.0, 0, "clean"),
             (200, 0.15, 10, "15 % shifted by 10"),

@@ -59,9 +59,9 @@ class Run:
     answer: dict
 
 
-def by_command(pattern, *options):
+def by_command(pattern, formula, *options):
     """`tvdbayes fit` in a process of its own."""
-    command = [sys.executable, "-m", "tvdbayes", "fit", pattern, FORMULA, "--json", *options]
+    command = [sys.executable, "-m", "tvdbayes", "fit", pattern, formula, "--json", *options]
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     answer = process.stdout.read()
@@ -77,14 +77,14 @@ def off(answer, column="mean"):
     return max(abs(line[column] - truth.get(line["name"], 0.0)) for line in answer["coefficients"])
 
 
-def same_in_memory(folder):
+def same_in_memory(folder, formula, n_draws):
     """Whether a fit by the engine equals that of the same rows in one data frame."""
     import pandas as pd
 
-    engine = tb.fit(FORMULA, f"{folder}/*.parquet", n_draws=100)
+    engine = tb.fit(formula, f"{folder}/*.parquet", n_draws=n_draws)
     started = time.perf_counter()
     rows = pd.concat([pd.read_parquet(f) for f in sorted(Path(folder).glob("*.parquet"))])
-    memory = tb.fit(FORMULA, rows, n_draws=100)
+    memory = tb.fit(formula, rows, n_draws=n_draws)
     seconds = time.perf_counter() - started
     same = all(
         np.array_equal(getattr(engine, name), getattr(memory, name))
@@ -99,17 +99,20 @@ def elsewhere(work, *given):
         return pool.submit(work, *given).result()
 
 
-def run():
-    lines = []
-    for n in (1_000_000, 10_000_000, 100_000_000):
+def run(quick=False):
+    lines, few = [], ("--draws", "5") if quick else ()
+    formula = "visits ~ kids" if quick else FORMULA
+    for n in (1000,) if quick else (1_000_000, 10_000_000, 100_000_000):
         with tempfile.TemporaryDirectory() as folder:
             elsewhere(write_rows, folder, n)
             size = sum(f.stat().st_size for f in Path(folder).iterdir()) / 2**20
-            plain = by_command(f"{folder}/*.parquet", "--jobs", "2")
-            refined = by_command(f"{folder}/*.parquet", "--jobs", "2", "--refine", "reweight")
+            plain = by_command(f"{folder}/*.parquet", formula, "--jobs", "2", *few)
+            refined = by_command(
+                f"{folder}/*.parquet", formula, "--jobs", "2", *few, "--refine", "reweight"
+            )
             memory, same = "", "not tried"
             if n <= 10_000_000:
-                memory, same = elsewhere(same_in_memory, folder)
+                memory, same = elsewhere(same_in_memory, folder, formula, 5 if quick else 100)
             peak = max(plain.peak, refined.peak)
             errors = (off(run.answer) for run in (plain, refined))
             cost = (n, size, plain.answer["n_cells"], plain.seconds, refined.seconds, peak)
@@ -118,7 +121,7 @@ def run():
         "engines",
         "engines",
         "Rows in Parquet files, 5 discrete covariates, a tenth of the counts 15 too high: "
-        "`tvdbayes fit 'parts/*.parquet' '" + FORMULA + "' --json`, 1,000 draws with their "
+        "`tvdbayes fit 'parts/*.parquet' '" + formula + "' --json`, 1,000 draws with their "
         "ordinary twins, misfit and flagged rows, two processes (`--jobs 2`); the same with "
         "`--refine reweight`; peak of the command's own process; largest error of a coefficient, "
         "plain, reweighted and ordinary. DuckDB groups. In memory: the same rows in one data "

@@ -29,11 +29,11 @@ def fit(cells, n_draws, **how):
     return found, time.perf_counter() - started
 
 
-def equality(n=100_000, n_draws=256):
+def equality(n=100_000, n_draws=256, places=("gpu", "gpu:float32")):
     cells = table_of(n)
     here, _ = fit(cells, n_draws)
     lines = []
-    for device in ("gpu", "gpu:float32"):
+    for device in places:
         there, _ = fit(cells, n_draws, device=device)
         off = np.abs(there.draws - here.draws).max(1)
         lines.append(
@@ -59,10 +59,10 @@ def equality(n=100_000, n_draws=256):
     ).publish()
 
 
-def speed(n=1_000_000, n_draws=1000):
+def speed(n=1_000_000, n_draws=1000, place="gpu"):
     lines, cells = [], table_of(n)
     for run in ("first", "again"):
-        found, seconds = fit(cells, n_draws, device="gpu")
+        found, seconds = fit(cells, n_draws, device=place)
         certified = (found.status == 0).mean()
         lines.append((n, n_draws, run, seconds, found.n_iter.mean(), certified))
         print(lines[-1], flush=True)
@@ -77,8 +77,9 @@ def speed(n=1_000_000, n_draws=1000):
     ).publish()
 
 
-def large(n=10_000_000, n_draws=64):
+def large(quick=False):
     """Ten million rows: what is done once, and what each draw costs."""
+    n, n_draws, place = (200, 64, "cpu") if quick else (10_000_000, 64, "gpu")
     cells = table_of(n)
     reached = []
 
@@ -87,7 +88,7 @@ def large(n=10_000_000, n_draws=64):
         print(reached[-1], flush=True)
 
     started = time.perf_counter()
-    found, seconds = fit(cells, n_draws, device="gpu", progress=progress)
+    found, seconds = fit(cells, n_draws, device=place, progress=progress)
     (first, begun), (last, ended) = reached[0], reached[-1]
     each = (ended - begun) / max(last - first, 1)
     Table(
@@ -101,15 +102,15 @@ def large(n=10_000_000, n_draws=64):
     ).publish()
 
 
-def bandwidth(n=1_000_000, n_draws=256):
+def bandwidth(copied_numbers, n=1_000_000, n_draws=256, place="gpu"):
     """One evaluation with derivatives, against what a plain copy moves."""
-    device = Device("gpu")
+    device = Device(place)
     cells = table_of(n)
     found, _ = fit(cells, 0)
     plan = plan_of(found)
     p = reweight(cells, Stream.draws(0), n_draws).p
     with device.here():
-        copied = copy_rate()
+        copied = copy_rate(copied_numbers)
         problem = plan.robust.to(device).on(p)
         theta = np.repeat(plan.pool[:, :1], n_draws, axis=1)
         width = np.full(n_draws, 1e-3)
@@ -139,7 +140,7 @@ def bandwidth(n=1_000_000, n_draws=256):
     ).publish()
 
 
-def copy_rate(size=1 << 29):
+def copy_rate(size):
     """Bytes a second that are read and written where nothing is computed."""
     import jax
 
@@ -155,7 +156,10 @@ def timed(work):
     return (time.perf_counter() - started) / _COPIES
 
 
-def run():
-    equality()
-    bandwidth()
-    speed()
+def run(quick=False):
+    few = {"n": 200, "n_draws": 64} if quick else {}
+    here = {"place": "cpu"} if quick else {}
+    # Compiling is most of a quick run: one precision, and as many draws as the pilot has.
+    equality(**few, **({"places": ("cpu",)} if quick else {}))
+    bandwidth(1 << 10 if quick else 1 << 29, **few, **here)
+    speed(**few, **here)

@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 import tvdbayes as tb
+from benchmarks._designs import paper_data
 from benchmarks._report import Table
 from benchmarks.gpu import copy_rate
 from tvdbayes._array import Device
 from tvdbayes.bootstrap import plan_of
 from tvdbayes.execution import single_threaded
-from tvdbayes.experiments.data import find_folder, load
+from tvdbayes.experiments import AS_PUBLISHED
 from tvdbayes.neural import Masses
 from tvdbayes.weights import Stream, reweight
 
@@ -22,9 +23,9 @@ TRAIN = 3429
 """Rows of a training set: nine tenths of the data."""
 
 
-def rice():
-    data = load("rice", find_folder(None))
-    chosen = np.random.default_rng(0).permutation(len(data.y))[:TRAIN]
+def rice(quick):
+    data = paper_data("rice", AS_PUBLISHED, quick)
+    chosen = np.random.default_rng(0).permutation(len(data.y))[: 200 if quick else TRAIN]
     return data.x[chosen], data.y[chosen].astype(float)
 
 
@@ -192,9 +193,10 @@ def by_rows(posterior, draws):
     return float((p * (1 - own)).sum(0).mean())
 
 
-def run(few=8, many=40):
+def run(quick=False):
     """Seconds of a draw on one core, in one run, and the TVD that it reaches."""
-    x, y = rice()
+    few, many = (1, 1) if quick else (8, 40)
+    x, y = rice(quick)
     rng, lines = np.random.default_rng(1), []
     with single_threaded():
         for name, reference in references(x, y):
@@ -227,16 +229,17 @@ def run(few=8, many=40):
     ).publish()
 
 
-def on_gpu(n_draws=1000):
+def on_gpu(quick=False):
     """A thousand networks on a graphics card, and how much of it training uses."""
-    x, y = rice()
+    n_draws, device = (2, "cpu") if quick else (1000, "gpu")
+    x, y = rice(quick)
     cells = tb.Cells.from_rows(x, y)
     lines = []
     for number in ("first", "again"):
-        found, seconds = fit(cells, n_draws, device="gpu")
+        found, seconds = fit(cells, n_draws, device=device)
         lines.append((number, seconds, found.distance.mean()))
         print(lines[-1], flush=True)
-    plan = replace(plan_of(found, "gpu"), refined=False)
+    plan = replace(plan_of(found, device), refined=False)
     p = reweight(cells, Stream.draws(0), n_draws).p
     trainer = plan.trainer
     held = np.zeros_like(p)
@@ -252,8 +255,8 @@ def on_gpu(n_draws=1000):
     rows = plan.settings.epochs * len(y) * n_draws
     # Forward, and twice that for the derivatives; hidden values are written and read thrice.
     flops, moved = 6 * rows * (7 * 50 + 50 + 7), 6 * 4 * rows * 50
-    with Device("gpu").here():
-        copied = copy_rate()
+    with Device(device).here():
+        copied = copy_rate(1 << 10 if quick else 1 << 29)
     Table(
         "gpu_networks",
         "gpu_networks",

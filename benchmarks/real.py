@@ -11,9 +11,9 @@ from benchmarks._report import Table
 from tvdbayes import KLD, Bernoulli, Cells, Model
 
 
-def split(name, number, corrupt, n_draws=200):
+def split(name, number, corrupt, quick=False):
     """Log and Brier score of the posterior mean prediction, robust and ordinary."""
-    x, y = real(name)
+    x, y = real(name, quick)
     order = np.random.default_rng([201, number]).permutation(len(y))
     cut = int(0.9 * len(y))
     train, test = order[:cut], order[cut:]
@@ -25,7 +25,7 @@ def split(name, number, corrupt, n_draws=200):
             ml = tb.posterior_bootstrap(model, cells, divergence=KLD(), n_draws=0).minimiser
             labels[np.argsort(-(x[train] @ ml))[: cut // 10]] = 0
         cells = Cells.from_rows(x[train], labels)
-        fit = tb.posterior_bootstrap(model, cells, n_draws=n_draws, seed=number)
+        fit = tb.posterior_bootstrap(model, cells, n_draws=10 if quick else 200, seed=number)
     scores = []
     for draws in (fit.draws, fit.kld_draws):
         prob = (1 / (1 + np.exp(-x[test] @ draws.T))).mean(1).clip(1e-12, 1 - 1e-12)
@@ -34,12 +34,13 @@ def split(name, number, corrupt, n_draws=200):
     return scores
 
 
-def run(n_splits=10):
+def run(quick=False):
     lines = []
-    for name in REAL:
+    for name in ("heart",) if quick else REAL:
         results = {}
         for corrupt in (False, True):
-            work = (delayed(split)(name, number, corrupt) for number in range(n_splits))
+            numbers = range(2 if quick else 10)
+            work = (delayed(split)(name, number, corrupt, quick) for number in numbers)
             results[corrupt] = np.mean(Parallel(2)(work), axis=0)
         (tvd, _, kld, _), dirty = results[False], results[True]
         closed = (dirty[2] - dirty[0]) / (dirty[2] - kld)

@@ -103,10 +103,10 @@ CONTINUOUS_CASES = [
 ]
 
 
-def judge(design, number):
+def judge(design, number, n_draws=N_DRAWS):
     """Squared error and coverage of each method on one data set."""
     law, cells, truth = design(np.random.default_rng([601, number]))
-    run = partial(tb.posterior_bootstrap, Model(law), cells, n_draws=N_DRAWS, seed=number)
+    run = partial(tb.posterior_bootstrap, Model(law), cells, n_draws=n_draws, seed=number)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tb.TVDBayesWarning)
         plain, refined = run(), run(refine="reweight")
@@ -121,23 +121,26 @@ def judge(design, number):
     return errors, inside
 
 
-def run():
-    study("refine", CASES)
+def run(quick=False):
+    study("refine", CASES[::9] if quick else CASES, quick)
 
 
-def families():
-    study("refine_families", of_families(False, 20))
+def families(quick=False):
+    cases = of_families(False, 20)
+    study("refine_families", cases[4:5] if quick else cases, quick)
 
 
-def more():
+def more(quick=False):
     """Counts and further families with continuous covariates: slower, so fewer data sets."""
-    study("refine_continuous", CONTINUOUS_CASES)
+    study("refine_continuous", CONTINUOUS_CASES[5:6] if quick else CONTINUOUS_CASES, quick)
 
 
-def study(table, cases):
+def study(table, cases, quick):
     lines = []
-    for name, design, n_sets in cases:
-        found = np.array(Parallel(2)(delayed(judge)(design, number) for number in range(n_sets)))
+    for name, design, wanted in cases:
+        n_sets, n_draws = (2, 10) if quick else (wanted, N_DRAWS)
+        work = (delayed(judge)(design, number, n_draws) for number in range(n_sets))
+        found = np.array(Parallel(2)(work))
         size, covered = np.sqrt(np.median(found[:, 0], axis=0)), found[:, 1].mean(0)
         error = found[:, 1, 0].std() / np.sqrt(n_sets)
         lines.append((name, n_sets, *size, size[0] / size[3], *covered, error))

@@ -10,7 +10,7 @@ from joblib import Parallel, delayed
 import tvdbayes as tb
 from benchmarks._report import Table
 from tvdbayes.posterior.rules import FALSE_ALARM, RULES
-from tvdbayes.refits.certificate import fitted_half
+from tvdbayes.bounds.misfit import fitted_half
 
 N_SETS = 200
 N_DRAWS = 200

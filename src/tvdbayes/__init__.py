@@ -13,96 +13,34 @@ Examples
 (array([3.]), array([5.]))
 """
 
+import ast
 from importlib import import_module
+from pkgutil import get_data
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "fit": "frontends",
-    "fit_large": "frontends.large",
-    "LargeFit": "frontends.large",
-    "load": "frontends",
-    "RobustCountRegressor": "frontends.estimators",
-    "RobustClassifier": "frontends.estimators",
-    "RobustMLPClassifier": "frontends.networks",
-    "RobustMLPRegressor": "frontends.networks",
-    "Fit": "frontends",
-    "compare": "frontends",
-    "posterior_bootstrap": "bootstrap",
-    "Posterior": "posterior",
-    "Summary": "posterior",
-    "Effect": "posterior.effects",
-    "Misfit": "posterior.misfit",
-    "Scores": "posterior.scores",
-    "Cells": "cells",
-    "Model": "model",
-    "Linear": "predictors",
-    "MLP": "predictors",
-    "Prior": "weights",
-    "Grid": "sources",
-    "TVD": "divergences",
-    "KLD": "divergences",
-    "Hellinger": "divergences",
-    "DensityPower": "divergences",
-    "PowerDivergence": "divergences",
-    "Poisson": "families",
-    "Bernoulli": "families",
-    "Binomial": "families",
-    "BetaBinomial": "families",
-    "Categorical": "families",
-    "Censored": "families",
-    "CustomFamily": "families",
-    "DiscreteWeibull": "families",
-    "Geometric": "families",
-    "Hurdle": "families",
-    "NegativeBinomial": "families",
-    "Ordinal": "families",
-    "ZeroInflated": "families",
-    "ZeroTruncated": "families",
-    "Logit": "families",
-    "Probit": "families",
-    "Cloglog": "families",
-    "Auto": "partitions",
-    "Bins": "partitions",
-    "Distinct": "partitions",
-    "KMeansGroups": "partitions",
-    "Cluster": "partitions",
-    "GroupReport": "partitions",
-    "Singletons": "partitions",
-    "Status": "solvers",
-    "TVDBayesError": "_errors",
-    "TVDBayesWarning": "_errors",
-    "DataError": "_errors",
-    "FamilyError": "_errors",
-    "FormulaError": "_errors",
-    "Interrupted": "_errors",
-    "MemoryBudgetError": "_errors",
-    "MissingRowsWarning": "_errors",
-    "SettingsError": "_errors",
-    "StorageError": "_errors",
-    "BoundaryWarning": "_errors",
-    "CoarseWarning": "_errors",
-    "CollinearWarning": "_errors",
-    "ConvergenceWarning": "_errors",
-    "SeparationWarning": "_errors",
-    "SmallGroupsWarning": "_errors",
-    "TooFewRowsWarning": "_errors",
-    "WildValueWarning": "_errors",
-}
-"""Where each public name lives. Rooms are imported on first use, so that the import is light."""
 
-_ROOMS = ("bounds", "plan")
-"""Rooms that are public as a whole."""
+def _homes() -> dict[str, str]:
+    """The module of each public name, from the stub that type checkers read."""
+    stub = get_data(__name__, "__init__.pyi")
+    if stub is None:
+        raise ImportError("tvdbayes is not whole: __init__.pyi is missing. Install it again.")
+    lines = [line for line in ast.parse(stub).body if isinstance(line, ast.ImportFrom)]
+    return {name.name: line.module or "" for line in lines for name in line.names}
 
-__all__ = ["__version__", *_HOME, *_ROOMS]  # noqa: PLE0604 (all are strings)
+
+_HOME = _homes()
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604 (all are strings)
 
 
 def __getattr__(name: str) -> object:
-    if name in _ROOMS:
-        return import_module(f"tvdbayes.{name}")
+    """Import on first use, so that `import tvdbayes` is light."""
     if name not in _HOME:
         raise AttributeError(f"module 'tvdbayes' has no attribute {name!r}")
-    value = getattr(import_module(f"tvdbayes.{_HOME[name]}"), name)
+    home = _HOME[name]
+    if home == __name__:
+        return import_module(f"{home}.{name}")
+    value = getattr(import_module(home), name)
     globals()[name] = value
     return value
 

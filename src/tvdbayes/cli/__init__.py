@@ -16,7 +16,6 @@ import click
 
 from tvdbayes import __version__
 from tvdbayes._errors import Interrupted, TVDBayesError
-from tvdbayes.cli._families import FAMILIES, INSIDE
 from tvdbayes.cli._guarantees import bound, plan
 from tvdbayes.cli._words import plain
 
@@ -140,8 +139,9 @@ def _trials(ctx: click.Context, param: click.Parameter, value: str | None) -> st
 
 def _complete_family(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     del ctx, param
-    names = [n.replace("X", x) for n, _, _ in FAMILIES for x in (INSIDE if "X" in n else ("",))]
-    return [name for name in names if name.startswith(incomplete)]
+    from tvdbayes.cli._families import written_names
+
+    return [name for name in written_names() if name.startswith(incomplete)]
 
 
 def _choice(*names: str) -> click.Choice[str]:

@@ -1,30 +1,37 @@
 """``tvdbayes families``: the laws by name."""
 
-__all__ = ["FAMILIES", "INSIDE", "run_families"]
+__all__ = ["named_families", "run_families", "written_names"]
 
-_ANY = "logit, probit, cloglog"
+# Laws are imported when they are asked for: help is quick.
 
-FAMILIES: tuple[tuple[str, str, str], ...] = (
-    ("poisson", "counts 0, 1, 2, ...", "log"),
-    ("geometric", "counts, widely spread", "log"),
-    ("negativebinomial", "counts, spread estimated", "log"),
-    ("discreteweibull", "counts, spread estimated", "log"),
-    ("bernoulli", "0 or 1", _ANY),
-    ("binomial", "successes of --trials", _ANY),
-    ("betabinomial", "the same, spread estimated", _ANY),
-    ("categorical", "names without an order", "logit"),
-    ("ordinal", "ranks: numbers or ordered names", _ANY),
-    ("zero_inflated_X", "X, and zeros for another reason", "that of X"),
-    ("hurdle_X", "X, zeros by a law of their own", "that of X"),
-    ("truncated_X", "X, without zeros", "that of X"),
-)
-"""Name, outcomes and links of each family."""
 
-INSIDE = (
-    *("poisson", "geometric", "negativebinomial", "discreteweibull"),
-    *("binomial", "betabinomial"),
-)
-"""What X may be."""
+def named_families() -> list[tuple[str, str, str]]:
+    """Name, outcomes and links of each family; X is the family inside a wrapper."""
+    from tvdbayes.families import (
+        ALL_LINKS,
+        COUNT_FAMILIES,
+        LINKED_FAMILIES,
+        WRAPPERS,
+        Categorical,
+        Ordinal,
+    )
+
+    links = ", ".join(link.name for link in ALL_LINKS)
+    return [
+        *((law.name, law.suits, "log") for law in COUNT_FAMILIES),
+        *((law.name, law.suits, links) for law in LINKED_FAMILIES),
+        (Categorical.name, Categorical.suits, "logit"),
+        (Ordinal.name, Ordinal.suits, links),
+        *((f"{law.name}_X", law.suits, "that of X") for law in WRAPPERS),
+    ]
+
+
+def written_names() -> list[str]:
+    """Every name that ``--family`` takes."""
+    from tvdbayes.families import INSIDE
+
+    names = [name for name, _, _ in named_families()]
+    return [n.replace("X", x) for n in names for x in (INSIDE if "X" in n else ("",))]
 
 
 def run_families() -> None:
@@ -32,8 +39,9 @@ def run_families() -> None:
     import click
 
     from tvdbayes.cli._text import Column, heading, paragraph, table
+    from tvdbayes.families import INSIDE
 
-    names, outcomes, links = zip(*FAMILIES, strict=True)
+    names, outcomes, links = zip(*named_families(), strict=True)
     head, *lines = table(
         [
             Column("--family", names, left=True),

@@ -12,6 +12,9 @@ __all__ = [
     "ALL_FAMILIES",
     "ALL_LINKS",
     "COUNT_FAMILIES",
+    "INSIDE",
+    "LINKED_FAMILIES",
+    "WRAPPERS",
     "AbstractFamily",
     "AbstractLink",
     "Bernoulli",
@@ -44,6 +47,23 @@ COUNT_FAMILIES: tuple[AbstractFamily, ...] = (
     DiscreteWeibull(),
 )
 """Counts without a largest value; doors know them by name."""
+
+LINKED_FAMILIES: tuple[type[Bernoulli | Binomial | BetaBinomial], ...] = (
+    Bernoulli,
+    Binomial,
+    BetaBinomial,
+)
+"""Known by name, with a link."""
+
+WRAPPERS: tuple[type[ZeroInflated | Hurdle | ZeroTruncated], ...] = (
+    ZeroInflated,
+    Hurdle,
+    ZeroTruncated,
+)
+"""Known by name, before the name of a family of counts."""
+
+INSIDE = tuple(law.name for law in (*COUNT_FAMILIES, *LINKED_FAMILIES) if law.counts)
+"""Names that may stand after that of a wrapper."""
 
 _COUNTS = (*COUNT_FAMILIES, Binomial())
 

@@ -47,6 +47,8 @@ class AbstractFamily(ABC):
     name: ClassVar[str]
     needs: ClassVar[str]
     """The outcomes it takes, in words: "whole outcomes of at least 0"."""
+    suits: ClassVar[str]
+    """What it is for, in a few words, for the list of the families that have a name."""
     binary: ClassVar[bool] = False
     """Whether there are just the outcomes 0 and 1."""
 

@@ -62,6 +62,7 @@ class Bernoulli(AbstractFamily):
     link: AbstractLink = field(default_factory=Logit)
 
     name: ClassVar[str] = "bernoulli"
+    suits: ClassVar[str] = "0 or 1"
     needs: ClassVar[str] = "outcomes that are 0 or 1"
     binary: ClassVar[bool] = True
 
@@ -131,6 +132,7 @@ class Binomial(AbstractFamily):
     link: AbstractLink = field(default_factory=Logit)
 
     name: ClassVar[str] = "binomial"
+    suits: ClassVar[str] = "successes of known trials"
     needs: ClassVar[str] = "whole outcomes between 0 and their trials (at least 1)"
     counts: ClassVar[bool] = True
 
@@ -225,6 +227,7 @@ class BetaBinomial(AbstractFamily):
     link: AbstractLink = field(default_factory=Logit)
 
     name: ClassVar[str] = "betabinomial"
+    suits: ClassVar[str] = "the same, spread estimated"
     needs: ClassVar[str] = "whole outcomes between 0 and their trials (at least 1)"
     counts: ClassVar[bool] = True
 

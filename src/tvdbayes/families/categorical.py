@@ -97,6 +97,7 @@ class Categorical(_Levels):
     coding: Literal["reference", "sum"] = "reference"
 
     name: ClassVar[str] = "categorical"
+    suits: ClassVar[str] = "names without an order"
 
     def __post_init__(self) -> None:
         self._check_levels()
@@ -190,6 +191,7 @@ class Ordinal(_Levels):
     link: AbstractLink = field(default_factory=Logit)
 
     name: ClassVar[str] = "ordinal"
+    suits: ClassVar[str] = "ranks: numbers or ordered names"
 
     def __post_init__(self) -> None:
         self._check_levels()

@@ -46,6 +46,7 @@ class _Counts(AbstractFamily):
     """Whole outcomes from 0 on; the mean is exp of the first predictor unless said otherwise."""
 
     needs: ClassVar[str] = "whole outcomes of at least 0"
+    suits: ClassVar[str] = "counts 0, 1, 2, ..."
     counts: ClassVar[bool] = True
 
     def mean(self, eta: Array, trials: Array) -> Array:
@@ -132,6 +133,7 @@ class Geometric(_Counts):
     """
 
     name: ClassVar[str] = "geometric"
+    suits: ClassVar[str] = "counts, widely spread"
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         # y failures and one success of a coin whose log odds of failing are eta.
@@ -170,6 +172,7 @@ class NegativeBinomial(_Counts):
     """
 
     name: ClassVar[str] = "negativebinomial"
+    suits: ClassVar[str] = "counts, spread estimated"
 
     @property
     def predictors(self) -> tuple[str, ...]:
@@ -256,6 +259,7 @@ class DiscreteWeibull(_Counts):
     """
 
     name: ClassVar[str] = "discreteweibull"
+    suits: ClassVar[str] = "counts, spread estimated"
 
     @property
     def single_precision(self) -> bool:

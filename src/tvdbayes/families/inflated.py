@@ -149,6 +149,7 @@ class ZeroInflated(_WithZeros):
     base: AbstractFamily
 
     name: ClassVar[str] = "zero_inflated"
+    suits: ClassVar[str] = "X, and zeros for another reason"
     extra: ClassVar[str] = "inflation"
 
     def __post_init__(self) -> None:
@@ -211,6 +212,7 @@ class ZeroTruncated(_Wrapper):
     base: AbstractFamily
 
     name: ClassVar[str] = "truncated"
+    suits: ClassVar[str] = "X, without zeros"
     needs: ClassVar[str] = "whole outcomes of at least 1"
 
     def __post_init__(self) -> None:
@@ -304,6 +306,7 @@ class Hurdle(_WithZeros):
     base: AbstractFamily
 
     name: ClassVar[str] = "hurdle"
+    suits: ClassVar[str] = "X, zeros by a law of their own"
     extra: ClassVar[str] = "zero"
 
     def __post_init__(self) -> None:

@@ -7,16 +7,13 @@ from tvdbayes._errors import DataError, FamilyError, SettingsError
 from tvdbayes._typing import Array
 from tvdbayes.families import (
     COUNT_FAMILIES,
+    INSIDE,
+    LINKED_FAMILIES,
+    WRAPPERS,
     AbstractFamily,
     AbstractLink,
-    Bernoulli,
-    BetaBinomial,
-    Binomial,
     Categorical,
-    Hurdle,
     Ordinal,
-    ZeroInflated,
-    ZeroTruncated,
 )
 from tvdbayes.frontends._columns import numbers, refuse_slips
 from tvdbayes.frontends._settings import LINKS
@@ -25,9 +22,8 @@ from tvdbayes.sources import Table
 __all__ = ["codes", "family_by_name", "law_and_outcome"]
 
 _WITH_LOG = {law.name: law for law in COUNT_FAMILIES}
-_WITH_LINK = {f.name: f for f in (Bernoulli, Binomial, BetaBinomial)}
-_WRAPPERS = {f"{f.name}_": f for f in (ZeroInflated, Hurdle, ZeroTruncated)}
-_INSIDE = (*_WITH_LOG, "binomial", "betabinomial")
+_WITH_LINK = {law.name: law for law in LINKED_FAMILIES}
+_WRAPPERS = {f"{law.name}_": law for law in WRAPPERS}
 _BY_LEVELS = ("categorical", "ordinal")
 _NAMES = (*_WITH_LOG, *_WITH_LINK, *_BY_LEVELS, *(f"{prefix}X" for prefix in _WRAPPERS))
 _MOST_LEVELS = 100
@@ -72,10 +68,10 @@ def family_by_name(family: str | AbstractFamily, link: str | None) -> AbstractFa
     for prefix, wrapper in _WRAPPERS.items():
         if family.startswith(prefix):
             name = family.removeprefix(prefix)
-            if name not in _INSIDE:
+            if name not in INSIDE:
                 raise FamilyError(
                     f"There is no family {family!r}: {name!r} is no plain family of counts. "
-                    f"After {prefix!r} comes one of {', '.join(_INSIDE)}."
+                    f"After {prefix!r} comes one of {', '.join(INSIDE)}."
                 )
             return wrapper(family_by_name(name, link))
     if family in _WITH_LOG:

@@ -1,0 +1,79 @@
+"""The public names, and where each lives: read by type checkers, and by `__init__.py`.
+
+A name is imported on its first use, so that `import tvdbayes` is light.
+"""
+
+from tvdbayes import bounds as bounds
+from tvdbayes import plan as plan
+from tvdbayes._errors import BoundaryWarning as BoundaryWarning
+from tvdbayes._errors import CoarseWarning as CoarseWarning
+from tvdbayes._errors import CollinearWarning as CollinearWarning
+from tvdbayes._errors import ConvergenceWarning as ConvergenceWarning
+from tvdbayes._errors import DataError as DataError
+from tvdbayes._errors import FamilyError as FamilyError
+from tvdbayes._errors import FormulaError as FormulaError
+from tvdbayes._errors import Interrupted as Interrupted
+from tvdbayes._errors import MemoryBudgetError as MemoryBudgetError
+from tvdbayes._errors import MissingRowsWarning as MissingRowsWarning
+from tvdbayes._errors import SeparationWarning as SeparationWarning
+from tvdbayes._errors import SettingsError as SettingsError
+from tvdbayes._errors import SmallGroupsWarning as SmallGroupsWarning
+from tvdbayes._errors import StorageError as StorageError
+from tvdbayes._errors import TooFewRowsWarning as TooFewRowsWarning
+from tvdbayes._errors import TVDBayesError as TVDBayesError
+from tvdbayes._errors import TVDBayesWarning as TVDBayesWarning
+from tvdbayes._errors import WildValueWarning as WildValueWarning
+from tvdbayes.bootstrap import posterior_bootstrap as posterior_bootstrap
+from tvdbayes.cells import Cells as Cells
+from tvdbayes.divergences import KLD as KLD
+from tvdbayes.divergences import TVD as TVD
+from tvdbayes.divergences import DensityPower as DensityPower
+from tvdbayes.divergences import Hellinger as Hellinger
+from tvdbayes.divergences import PowerDivergence as PowerDivergence
+from tvdbayes.families import Bernoulli as Bernoulli
+from tvdbayes.families import BetaBinomial as BetaBinomial
+from tvdbayes.families import Binomial as Binomial
+from tvdbayes.families import Categorical as Categorical
+from tvdbayes.families import Censored as Censored
+from tvdbayes.families import Cloglog as Cloglog
+from tvdbayes.families import CustomFamily as CustomFamily
+from tvdbayes.families import DiscreteWeibull as DiscreteWeibull
+from tvdbayes.families import Geometric as Geometric
+from tvdbayes.families import Hurdle as Hurdle
+from tvdbayes.families import Logit as Logit
+from tvdbayes.families import NegativeBinomial as NegativeBinomial
+from tvdbayes.families import Ordinal as Ordinal
+from tvdbayes.families import Poisson as Poisson
+from tvdbayes.families import Probit as Probit
+from tvdbayes.families import ZeroInflated as ZeroInflated
+from tvdbayes.families import ZeroTruncated as ZeroTruncated
+from tvdbayes.frontends import Fit as Fit
+from tvdbayes.frontends import compare as compare
+from tvdbayes.frontends import fit as fit
+from tvdbayes.frontends import load as load
+from tvdbayes.frontends.estimators import RobustClassifier as RobustClassifier
+from tvdbayes.frontends.estimators import RobustCountRegressor as RobustCountRegressor
+from tvdbayes.frontends.large import LargeFit as LargeFit
+from tvdbayes.frontends.large import fit_large as fit_large
+from tvdbayes.frontends.networks import RobustMLPClassifier as RobustMLPClassifier
+from tvdbayes.frontends.networks import RobustMLPRegressor as RobustMLPRegressor
+from tvdbayes.model import Model as Model
+from tvdbayes.partitions import Auto as Auto
+from tvdbayes.partitions import Bins as Bins
+from tvdbayes.partitions import Cluster as Cluster
+from tvdbayes.partitions import Distinct as Distinct
+from tvdbayes.partitions import GroupReport as GroupReport
+from tvdbayes.partitions import KMeansGroups as KMeansGroups
+from tvdbayes.partitions import Singletons as Singletons
+from tvdbayes.posterior import Posterior as Posterior
+from tvdbayes.posterior import Summary as Summary
+from tvdbayes.posterior.effects import Effect as Effect
+from tvdbayes.posterior.misfit import Misfit as Misfit
+from tvdbayes.posterior.scores import Scores as Scores
+from tvdbayes.predictors import MLP as MLP
+from tvdbayes.predictors import Linear as Linear
+from tvdbayes.solvers import Status as Status
+from tvdbayes.sources import Grid as Grid
+from tvdbayes.weights import Prior as Prior
+
+__version__: str

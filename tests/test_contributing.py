@@ -1,0 +1,79 @@
+"""CONTRIBUTING.md, followed to the letter."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CHANGE = re.compile(r"`([\w/.]+)`[^`]*?:\n\n```diff\n(.*?)```", flags=re.DOTALL)
+TREE = ("src", "tests", "docs", "pyproject.toml", "README.md", "ARCHITECTURE.md", "CHANGELOG.md")
+
+
+def applied(text, change):
+    """A file with the hunks of a change in it; the lines that each begins from occur once."""
+    for hunk in change.split("@@\n"):
+        lines = hunk.splitlines(keepends=True)
+        before = "".join(line[1:] for line in lines if line[0] in " -")
+        after = "".join(line[1:] for line in lines if line[0] in " +")
+        assert text.count(before) == 1, f"{text.count(before)} times in the file:\n{before}"
+        text = text.replace(before, after)
+    return text
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """A copy of the tree with the family of CONTRIBUTING.md in it."""
+    copy = tmp_path_factory.mktemp("tree")
+    skip = shutil.ignore_patterns("__pycache__", "_build", "results", "generated", "*.png")
+    for name in TREE:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, copy / name, ignore=skip)
+        else:
+            shutil.copy(ROOT / name, copy / name)
+    changes = CHANGE.findall((ROOT / "CONTRIBUTING.md").read_text())
+    for name, change in changes:
+        (copy / name).write_text(applied((copy / name).read_text(), change))
+    assert [name for name, _ in changes] == [
+        "src/tvdbayes/families/counts.py",
+        "src/tvdbayes/families/__init__.py",
+        "src/tvdbayes/__init__.pyi",
+        "docs/api/families.md",
+        "tests/test_exact.py",
+    ]
+    return copy
+
+
+def run(tree, *command):
+    done = subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=tree,
+        env={**os.environ, "PYTHONPATH": str(tree / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+def test_a_family_added_as_described_has_the_style_of_the_house(tree):
+    run(tree, "ruff", "check", "src", "tests")
+    run(tree, "ruff", "format", "--check", "src", "tests")
+
+
+def test_a_family_added_as_described_passes_what_is_asked_of_every_family(tree):
+    asked = "Pascal or reference or every_family or completion or stays_short or exact"
+    files = ("house", "families", "objective", "exact", "cli")
+    said = run(
+        tree,
+        *("pytest", "-v", "-p", "no:xdist", "-p", "no:cacheprovider", "-k", asked),
+        *(f"tests/test_{name}.py" for name in files),
+        "src/tvdbayes/families/counts.py",
+    )
+    assert int(re.search(r"(\d+) passed", said).group(1)) > 30
+    assert "pascal" in run(tree, "tvdbayes", "families")
