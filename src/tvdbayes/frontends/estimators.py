@@ -128,7 +128,8 @@ class RobustClassifier(AbstractClassifier):
         Which rows are compared together: "auto", "distinct", "kmeans" or "singletons".
     ridge : float or "auto"
         Penalty on the variance of the linear predictor. It decides between columns that determine
-        one another, which are fitted with a warning, and keeps slopes finite where classes separate.
+        one another, which are fitted with a warning, and keeps slopes finite where classes
+        separate.
     n_jobs : int or None
         Processes to use; None is 1 unless in a joblib context, -1 is one for each core.
         The answer is the same bit for bit.
