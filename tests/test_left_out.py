@@ -134,6 +134,31 @@ def test_weights_of_two_are_rows_twice_when_held_out():
     assert scores[0] == scores[1]
 
 
+@pytest.mark.parametrize("n_folds", [2, 3, 7])
+def test_fold_sizes_differ_by_one_row_at_most(n_folds):
+    sizes = fold_counts(np.array([5, 1, 0, 40, 12]), n_folds, seed=1).sum(1)
+    assert sizes.sum() == 58
+    assert np.ptp(sizes) <= 1
+
+
+def test_every_row_is_as_likely_to_be_in_any_fold():
+    counts = np.array([30, 10, 20])
+    dealt = np.array([fold_counts(counts, 3, seed) for seed in range(2000)])
+    # The rows of a cell in a fold follow a hypergeometric law: 20 of 60 rows, `counts` of one kind.
+    variance = 20 * counts / 60 * (1 - counts / 60) * (60 - 20) / (60 - 1)
+    error = np.sqrt(variance / 2000)
+    assert (np.abs(dealt.mean(0) - counts / 3) < 4 * error).all()
+    np.testing.assert_allclose(dealt.var(0), np.tile(variance, (3, 1)), rtol=0.15)
+
+
+@pytest.mark.parametrize("scale", [10**8, 10**14])
+def test_rows_by_the_billion_are_dealt_without_listing_them(scale):
+    counts = scale * np.array([1, 2, 3])
+    dealt = fold_counts(counts, 2, seed=0)
+    np.testing.assert_array_equal(dealt.sum(0), counts)
+    np.testing.assert_allclose(dealt[0], counts / 2, rtol=1e-3)
+
+
 def test_as_many_folds_as_rows_are_nearly_leave_one_out():
     fit, _, _, _ = fitted(rates, n_draws=60)
     alone = leave_one_out(fit, n_draws=60).ordinary.log
