@@ -24,18 +24,19 @@ docs: $(VENV)/.installed-docs
 	$(BIN)/python docs/links.py docs/_build/html
 
 test: lint types layers
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-# Beside the tests: every benchmark on little data, and what needs a browser (Debian: chromium and
-# chromium-driver).
-test-all: test bench-quick
+# Beside the tests: slow ones, every benchmark on little data, Ray, and what needs a browser (Debian:
+# chromium and chromium-driver).
+test-all: test bench-quick test-ray
+	$(BIN)/python -m pytest -n 2 -m slow
 	$(BIN)/python -m pytest tests/browser -rs
 
 # Small bugs planted one at a time (tests/mutants): each must make the tests named for it fail.
 mutants: $(VENV)/.installed-test
 	$(BIN)/python tests/mutants/run.py
 
-# Engines that are heavy to install: Spark (needs Java) and Ray.
+# Engines that are heavy to install: Spark (needs Java), and Ray.
 test-spark: $(VENV)/.installed-test
 	$(INSTALL) 'ibis-framework[pyspark]>=10'
 	$(BIN)/python -m pytest tests/engines/test_spark.py -rs

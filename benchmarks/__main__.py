@@ -66,8 +66,6 @@ ONLY_BY_NAME = NEEDS_A_GPU + NEEDS_A_CLUSTER + LONG
 
 def run_quickly(names: list[str]) -> None:
     """Little data, no table kept; graphics cards are replaced by JAX on the processor."""
-    # Compiling would take longer than what is compiled.
-    os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
     for name in names or ALL:
         started = time.perf_counter()
         with only_printed():
@@ -88,6 +86,9 @@ def main(arguments: list[str] | None = None) -> None:
     unknown = sorted(set(given.names) - set(ALL))
     if unknown:
         asked.error(f"there is no benchmark {unknown[0]!r}. Choose from {', '.join(ALL)}.")
+    if given.quick:
+        # Optimising code would take longer than running it.
+        os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
     (run_quickly if given.quick else run)(given.names)
 
 

@@ -44,7 +44,7 @@ def point_estimates(quick=False):
         for kind in ("shift", "zeros")
     ]
     lines = []
-    for name, design, size, family in (cases[0], cases[-1]) if quick else cases:
+    for name, design, size, family in cases[:1] if quick else cases:
         for share in (0.0, 0.1):
 
             def work(number, design=design, size=size, share=share, family=family):

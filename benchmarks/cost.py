@@ -28,7 +28,7 @@ def by_bfgs(problem, draw, start):
     data = problem.data_mass[:, draw]
     whole = data if problem.whole is None else problem.whole[:, draw]
     linear, kink = (0.5, 0.5) if problem.whole is None else (0.0, 1.0)
-    ridge = problem.penalty.ridge[:, 0]
+    penalty = problem.penalty
     y, x_of = pairs.y[:, 0], pairs.x_of_pair.index
     constant = pairs.family.log_pmf(y, np.zeros((1, y.size)), np.ones(1)) + 1.0
     counts = problem.whole is None
@@ -47,8 +47,9 @@ def by_bfgs(problem, draw, start):
         pull = -(mass * slope) * slots.spread(gather @ (linear + kink * excess / distance))
         if counts:
             pull = np.bincount(x_of, pull, z.shape[0])
-        value = (whole * (linear * excess + kink * distance)).sum() + ridge @ theta**2
-        return value, z.T @ pull + 2 * ridge * theta
+        value = (whole * (linear * excess + kink * distance)).sum()
+        at = theta[:, None]
+        return value + penalty.value(at)[0], z.T @ pull + penalty.grad(at)[:, 0]
 
     theta = start
     for tau in (0.1, 0.01, 0.001, 0.0001):

@@ -34,20 +34,16 @@ def test_nodes_sum_every_law_of_counts(family, rng):
         bins = Bins(np.array([low]), np.array([high]), 400).isolating(family.spikes)
         _, y, weights = bins.nodes(np.unique(trials))
         dense = np.arange(low, high + 1.0)
-        by_nodes, exact = (
-            sum(
-                w * np.where(family.possible(np.ceil(v), trials), one(family, v, eta, trials), 0.0)
-                for v, w in zip(at, by, strict=True)
-            )
-            for at, by in ((y, weights), (dense, np.ones(dense.size)))
-        )
+        by_nodes = weights @ masses(family, y, eta, trials)
+        exact = masses(family, dense, eta, trials).sum(0)
         assert np.allclose(by_nodes, exact, atol=1e-8), (low, high)
 
 
-def one(family, y, eta, trials):
-    possible = family.possible(np.ceil(np.full(trials.shape, y)), trials)
-    at = np.where(possible, y, 1.0)
-    return family.pmf(at, eta, trials)
+def masses(family, y, eta, trials):
+    """Probabilities (n, 6) of outcomes (n,), fractions between two of them included."""
+    possible = family.possible(np.ceil(y)[:, None], trials)
+    pmf = family.pmf(np.where(possible, y[:, None], 1.0), eta[:, None], trials)
+    return np.where(possible, pmf, 0.0)
 
 
 def test_bins_do_not_reach_across_gaps_to_outliers(rng):

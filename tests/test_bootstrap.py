@@ -31,6 +31,7 @@ def test_same_seed_same_bits_and_first_draws_are_prefixes(count_cells):
     assert not np.array_equal(fits[0].draws, other.draws)
 
 
+@pytest.mark.slow
 def test_workers_and_memory_do_not_change_a_bit(rng):
     cells, model = many_cells(rng), Model(Poisson())
     assert block_size(cells.n_cells) < 136

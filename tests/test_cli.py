@@ -430,6 +430,7 @@ def examples():
     return list(dict.fromkeys(found))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_the_examples_of_the_help_work(frame, folder):
     assert len(examples()) >= 9
@@ -652,7 +653,7 @@ def test_a_missing_extra_is_named_with_its_command(folder, monkeypatch):
     assert code == 1
     monkeypatch.setattr("tvdbayes.cli._outputs.find_spec", lambda _: None)
     message, code = fail(*FIT, "--out", "results", "--draws-format", "netcdf")
-    assert "need xarray and h5netcdf. Run: pip install 'tvdbayes[arviz]'" in message
+    assert "need xarray and h5netcdf and h5py. Run: pip install 'tvdbayes[arviz]'" in message
     assert not (folder / "results").exists()
 
 

@@ -533,7 +533,17 @@ def test_rows_of_parquet_are_cut_across_groups_and_files(folder):
 def test_looks_at_pieces_add_up_to_a_look_at_all():
     frame = data(3000)
     frame.loc[[10, 2900], "a"] = np.nan
-    used = Used("y", ("a", "b", "kind"), frozenset(), None, "time", None, None)
+    used = Used(
+        outcome="y",
+        terms=("a", "b", "kind"),
+        levels=frozenset(),
+        calculated=frozenset(),
+        uncoded=frozenset({"a", "b", "kind"}),
+        offset=None,
+        exposure="time",
+        trials=None,
+        weights=None,
+    )
     law = tb.Bernoulli()
     whole = Look.at(frame, used, law)
     pieces = Look.join([Look.at(frame[at : at + 700], used, law) for at in range(0, 3000, 700)])

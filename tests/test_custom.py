@@ -56,6 +56,7 @@ def test_laws_equal_those_of_the_built_in_family(own, built_in):
     assert abs(drawn.mean() / family.mean(eta[:, :, :1], ones).item() - 1) < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("continuous", [False, True], ids=["repeated x", "continuous x"])
 def test_a_weibull_in_ten_lines_is_the_built_in_one(continuous):
     family, rng, n = weibull_by_jax(), np.random.default_rng(4), 400

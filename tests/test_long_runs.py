@@ -38,6 +38,7 @@ def stop_after(n, monkeypatch):
     return calls
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_the_finished_draws_and_resume_gives_the_same_bits(frame, monkeypatch):
     whole = tb.fit("y ~ x", frame, n_draws=60)
     with monkeypatch.context() as patch:

@@ -224,7 +224,7 @@ def test_a_corrected_split_scores_every_method(folder, monkeypatch):
     for name in ("_NETWORK", "_RANDOM_START", "_NAIVE"):
         monkeypatch.setattr(f"tvdbayes.experiments._network_methods.{name}", small)
     experiment = NetworkExperiment(folder, device="cpu:float32")
-    found = experiment.measure(Task(CORRECTED, "rice, surest 10 %", 0, 1))
+    found = experiment.measure(Task(CORRECTED, "rice, surest 10 %", 1, 1))
     methods = dict.fromkeys(key.partition("|")[0] for key in found)
     assert set(methods) == {
         *("data", "TVD", "KLD", "TVD unrefined", "naive TVD", "continuation"),

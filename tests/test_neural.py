@@ -181,6 +181,7 @@ CASES += [(law, d) for law in (tb.Bernoulli(), tb.Poisson()) for d in ALL_DIVERG
 class TestLosses:
     """Steps of a pass add up to the objective, and so do their derivatives."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("family", "divergence"), CASES, ids=lambda one: getattr(one, "name", None)
     )
@@ -265,6 +266,7 @@ def log_score(posterior, x, eta):
     return -np.mean(truth * np.log(p) + (1 - truth) * np.log(1 - p))
 
 
+@pytest.mark.slow
 class TestTraining:
     def test_a_network_bends_where_a_line_cannot(self):
         x, y, eta = bent()

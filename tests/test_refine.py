@@ -88,6 +88,7 @@ def test_a_group_of_wrong_rows_alone_keeps_next_to_nothing():
 ONE_OF_EACH = {type(law): law for law in ALL_FAMILIES}.values()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ONE_OF_EACH, ids=lambda law: law.name)
 @pytest.mark.parametrize("groups", [Distinct(), KMeansGroups()], ids=lambda g: g.name)
 def test_every_family_can_be_refined_in_both_kinds_of_groups(law, groups):

@@ -1,11 +1,10 @@
 """What finds the minimum of every draw: starts, rivals, scans, multipliers, ridge and shift."""
 
 import numpy as np
-import pytest
 from scipy.stats import poisson
 
 import tvdbayes as tb
-from tvdbayes import KLD, TVD, Bernoulli, Cells, Model, Poisson
+from tvdbayes import KLD, TVD, Bernoulli, Cells, Linear, Model, Poisson
 from tvdbayes.bootstrap import solve_tables
 from tvdbayes.bootstrap._plan import _pooled_starts, _shift, prepare
 from tvdbayes.objective import Layout, Objective
@@ -80,8 +79,9 @@ def test_a_start_has_the_direction_of_the_naive_objective_at_several_lengths():
             return truth @ slopes / np.linalg.norm(truth) / np.linalg.norm(slopes, axis=0)
 
         nearer = cosine(starts[1:]) > cosine(ordinary[1:]) + 0.3
-        length = np.linalg.norm(starts[1:, nearer], axis=0)
-        assert all(np.isclose(length, size).any() for size in (1, 2, 6))
+        # The length of slopes is how far they spread the linear predictor of the rows.
+        spread = layout.bound.eta(starts[:, nearer])[0].std(0)
+        assert all(np.isclose(spread, size).any() for size in (1, 2, 6))
 
 
 def test_a_start_is_maximum_likelihood_without_rows_that_are_far_out():
@@ -148,20 +148,22 @@ def test_a_heavy_ridge_leaves_the_intercept_alone():
     assert np.allclose(np.exp(fit.draws @ [1, x[:, 1].mean()]), cells.y @ p, rtol=1e-3)
 
 
-def test_a_ridge_is_a_penalty_on_slopes_of_standardised_columns():
-    """The stationary point of mean loss + ridge * slope^2, by its own equations."""
+def test_a_ridge_is_a_penalty_on_the_variance_of_the_linear_predictor():
+    """The stationary point of mean loss + ridge * variance, by its own equations."""
     rng = np.random.default_rng(2)
-    x = np.column_stack([np.ones(400), 50 * rng.integers(0, 3, 400)])
-    y = rng.poisson(np.exp(1 + 0.008 * x[:, 1]))
+    level = rng.choice(3, 400, p=[0.6, 0.3, 0.1])
+    # Columns that go together, in very different units.
+    x = np.column_stack([np.ones(400), 50 * level, (level > 0) + rng.integers(0, 2, 400)])
+    y = rng.poisson(np.exp(x @ [1.0, 0.008, -0.2]))
     ridge = 0.3
     fit = tb.posterior_bootstrap(
         Model(Poisson()), Cells.from_rows(x, y), n_draws=0, divergence=KLD(), ridge=ridge
     )
-    gap = y - np.exp(x @ fit.minimiser)
-    scale = x[:, 1].std()
-    z = (x[:, 1] - x[:, 1].mean()) / scale
+    eta = x @ fit.minimiser
+    gap = y - np.exp(eta)
+    z = (x[:, 1:] - x[:, 1:].mean(0)) / x[:, 1:].std(0)
     assert abs(gap.mean()) < 1e-5
-    assert (gap * z).mean() == pytest.approx(2 * ridge * fit.minimiser[1] * scale, abs=1e-5)
+    np.testing.assert_allclose(gap @ z / 400, 2 * ridge * (eta @ z / 400), atol=1e-5)
 
 
 def test_multipliers_after_a_step_are_those_of_the_masses_that_it_leads_to():
@@ -235,7 +237,34 @@ def test_the_pilot_draws_are_centred_on_the_minimiser():
 def test_the_shift_brings_the_centre_to_the_estimate_and_ignores_another_basin():
     rng = np.random.default_rng(6)
     near, estimate = rng.normal(size=(2, 60)), np.array([3.0, -1.0])
-    assert np.allclose(near.mean(1) + _shift(near, estimate), estimate)
+    x = np.column_stack([np.ones(50), rng.normal(size=50)])
+    bound = bound_to(x)
+    assert np.allclose(near.mean(1) + _shift(near, estimate, bound), estimate)
     # Far in one coordinate is far.
     far = np.array([[50.0, 0.1, -40.0], [0.2, 70.0, 0.0]])
-    assert np.allclose(_shift(np.column_stack([far, near]), estimate), _shift(near, estimate))
+    whole = np.column_stack([far, near])
+    assert np.allclose(_shift(whole, estimate, bound), _shift(near, estimate, bound))
+
+
+def bound_to(x):
+    cells = Cells.from_rows(x, np.zeros(len(x)))
+    return Linear().bind(cells, cells, 1, 0)
+
+
+def test_the_shift_does_not_depend_on_the_coding_of_a_category():
+    """Which draws are far is a matter of what they predict, whichever level is the base."""
+    rng = np.random.default_rng(0)
+    level = np.repeat([0, 1, 2], [2, 100, 100])
+    # Predictors at each level: of the first, which few rows have, little is known. As the base
+    # it moves all coefficients.
+    draws = np.array([[4.0], [0.1], [0.1]]) * rng.normal(size=(3, 60))
+    draws[1:, :4] += 9
+    found = []
+    for base in range(3):
+        others = [k for k in range(3) if k != base]
+        at_level = np.column_stack([np.ones(3), np.eye(3)[:, others]])
+        bound = bound_to(at_level[level])
+        coded = bound.from_user(np.linalg.solve(at_level, draws))
+        shift = _shift(coded, np.zeros(3), bound)
+        found.append(at_level @ bound.to_user(shift[:, None])[:, 0])
+    np.testing.assert_allclose(found, np.tile(-draws[:, 4:].mean(1), (3, 1)), atol=1e-9)

@@ -184,6 +184,7 @@ def continuous(tmp_path_factory) -> tuple[str, pd.DataFrame]:
     return as_parquet(data, folder), data
 
 
+@pytest.mark.slow
 def test_rounding_hardly_moves_the_answer_and_says_by_how_much(continuous):
     path, data = continuous
     fit = tb.fit("y ~ a + b + g", path, family="bernoulli", grid=30, n_draws=30)
@@ -565,13 +566,24 @@ def test_rows_without_weight_are_not_looked_at(rows, tmp_path):
         assert (fit.n_rows, fit.n_left_out) == (len(fine), 1)
 
 
-def test_tiny_and_huge_weights(rows):
-    rng = np.random.default_rng(0)
-    for size in (1.0, 1e30):
-        data = rows.assign(w=size * rng.random(len(rows)))
-        one = tb.fit("visits ~ age", data, weights="w", n_draws=0, engine="duckdb").posterior.cells
-        other = tb.fit("visits ~ age", data, weights="w", n_draws=0).posterior.cells
-        np.testing.assert_allclose(one.counts, other.counts, rtol=1e-9)
+@pytest.mark.filterwarnings("ignore::tvdbayes.TVDBayesWarning")
+@pytest.mark.parametrize("size", [0.002, 1.0, 1e12])
+def test_tiny_and_large_weights_add_up(size, rows):
+    """What an engine rounds is small beside the weights, however small these are."""
+    data = rows.assign(w=size * np.random.default_rng(0).random(len(rows)))
+    one = tb.fit("visits ~ age", data, weights="w", n_draws=0, engine="duckdb").posterior.cells
+    other = tb.fit("visits ~ age", data, weights="w", n_draws=0).posterior.cells
+    np.testing.assert_allclose(one.counts, other.counts, rtol=0, atol=3e-10 * size)
+    assert one.n_obs == pytest.approx(data.w.sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("engine", [None, "duckdb"])
+@pytest.mark.parametrize("size", [1e13, 1e30, 1e308])
+def test_weights_that_add_up_to_too_much_are_refused(size, engine, rows):
+    """Whether one row has too much, or all of them together."""
+    data = rows.assign(w=size)
+    with pytest.raises(tb.DataError, match=r"must add up to less than 2\*\*53"):
+        tb.fit("visits ~ age", data, weights="w", n_draws=0, engine=engine)
 
 
 def test_dropped_rows_are_told(rows, tmp_path):
@@ -619,6 +631,7 @@ def expected_shift(x: np.ndarray, rounded: np.ndarray, truth: np.ndarray) -> np.
     return b - truth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("formula", ["y ~ a + b", "y ~ poly(a, 2) + b", "y ~ bs(a, df=4)"])
 def test_the_error_of_a_grid_is_what_rounding_does_to_expected_outcomes(formula, continuous):
     _, data = continuous
@@ -690,7 +703,10 @@ def test_the_command_line_fits_a_pattern(rows, tmp_path):
     path = as_parquet(rows, tmp_path)
     said = command("fit", path, "visits ~ age", "--draws", "30", "--out", str(tmp_path / "out"))
     assert "4,000 rows" in said
-    assert "Equal rows stand in one line" in said
+    # A line stands for several rows here, and is no line of a file.
+    told = " ".join(said.split())
+    assert "Equal rows are in one line, and count says how many they are." in told
+    assert "below the header" not in told
     lines = pd.read_csv(tmp_path / "out" / "rows.csv")
     assert lines["count"].sum() == 4000
     page = (tmp_path / "out" / "report.html").read_text()
@@ -702,6 +718,7 @@ def test_the_command_line_fits_a_pattern(rows, tmp_path):
     np.testing.assert_array_equal(more.posterior.cells.counts, 2 * again.posterior.cells.counts)
 
 
+@pytest.mark.slow
 def test_the_command_line_rounds_and_says_so(continuous, tmp_path):
     path, _ = continuous
     words = (path, "y ~ a + b", "--family", "bernoulli", "--grid", "20", "--draws", "20")

@@ -131,6 +131,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("formula", "options"), CASES.values(), ids=CASES)
 def test_an_update_is_the_fit_to_all_rows(formula, options, frame):
     old, new = days(frame)

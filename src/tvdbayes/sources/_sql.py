@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from tvdbayes._errors import (
@@ -21,6 +22,7 @@ from tvdbayes._errors import (
     first_line,
     warn,
 )
+from tvdbayes.cells import check_weights
 from tvdbayes.sources._csv import typed_text
 from tvdbayes.sources._frames import open_frame
 from tvdbayes.sources._grid import Coarsening, Grid
@@ -83,6 +85,7 @@ class SqlSource(AbstractSource):
         rows = _without_gaps(rows, seen, missing)
         if weights is not None:
             rows = rows.filter(rows[weights] > 0)
+            check_weights(np.array([seen.largest_weight]))
         weigh = Weigh(weights, seen.largest_weight)
         frame, coarsening = self._cells(rows, used, exact, weigh, seen.n_kept)
         found = open_frame(frame).table(used, _count(used), "error")
