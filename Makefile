@@ -10,7 +10,8 @@ export OPENBLAS_NUM_THREADS := 1
 # uv installs in a third of the time that pip takes.
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python
 
-.PHONY: demo figure docs test test-all mutants test-spark test-ray bench bench-quick lint types layers clean
+.PHONY: demo figure docs test test-all test-slow test-browser test-spark test-ray mutants bench \
+        bench-quick lint types layers installed clean
 
 demo: $(VENV)/.installed
 	$(BIN)/tvdbayes demo --out demo
@@ -26,10 +27,14 @@ docs: $(VENV)/.installed-docs
 test: lint types layers
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-# Beside the tests: slow ones, every benchmark on little data, Ray, and what needs a browser (Debian:
-# chromium and chromium-driver).
-test-all: test bench-quick test-ray
+# Beside the tests: slow ones, every benchmark on little data, Ray, and what needs a browser.
+test-all: test test-slow bench-quick test-ray test-browser
+
+test-slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 -m slow
+
+# Debian: chromium and chromium-driver. The site is looked at if `make docs` has built it.
+test-browser: $(VENV)/.installed-test
 	$(BIN)/python -m pytest tests/browser -rs
 
 # Small bugs planted one at a time (tests/mutants): each must make the tests named for it fail.
@@ -41,8 +46,7 @@ test-spark: $(VENV)/.installed-test
 	$(INSTALL) 'ibis-framework[pyspark]>=10'
 	$(BIN)/python -m pytest tests/engines/test_spark.py -rs
 
-test-ray: $(VENV)/.installed-test
-	$(INSTALL) -e '.[ray]'
+test-ray: $(VENV)/.installed-test $(VENV)/.installed-ray
 	$(BIN)/python -m pytest tests/engines/test_ray.py -rs
 
 lint: $(VENV)/.installed-test
@@ -77,6 +81,13 @@ $(VENV)/.installed-test: pyproject.toml | $(BIN)/uv
 $(VENV)/.installed-docs: pyproject.toml | $(BIN)/uv
 	$(INSTALL) -e '.[demo,docs]'
 	touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-ray: pyproject.toml | $(BIN)/uv
+	$(INSTALL) -e '.[ray]'
+	touch $@
+
+# All that the targets above need, so that two of them can run at a time.
+installed: $(VENV)/.installed-test $(VENV)/.installed-docs $(VENV)/.installed-ray
 
 clean:
 	rm -rf $(VENV) demo docs/_build docs/results docs/api/generated

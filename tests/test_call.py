@@ -174,6 +174,7 @@ def test_every_option_of_fit_is_tried_here():
     assert not set(CASES) & NO_MATTER
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("option", "formula", "given"), LIST, ids=NAMES)
 def test_the_printed_call_gives_the_same_bits(option, formula, given, request):
     seen = request.getfixturevalue("seen") if given.keys() & {"network", "device"} else [None] * 2

@@ -35,6 +35,7 @@ def poisson_by_hand(**options):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("own", "built_in"),
     [(weibull_by_jax, DiscreteWeibull()), (poisson_by_hand, Poisson())],

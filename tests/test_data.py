@@ -56,6 +56,7 @@ def test_every_kind_of_data_gives_the_same_bits(frame, tmp_path):
         assert draws(data, exposure="hours").tobytes() == wanted.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "term",
     ["scale(age)", "center(age)", "poly(age, 2)", "bs(age, df=4)", "cr(age, df=4) - 1", "age"],

@@ -62,6 +62,7 @@ class RoundingRegressor(RobustCountRegressor):
 
 # A block of draws is solved whole, so on the checks' tiny tables 16 draws cost as much as 1,024.
 # The point fit takes the same way through the door; draws are tried by the checks further below.
+@pytest.mark.slow
 @quiet
 @parametrize_with_checks([RobustClassifier(n_draws=0), RoundingRegressor(n_draws=0)])
 def test_scikit_learn_checks(estimator, check):
@@ -86,6 +87,7 @@ def test_the_declared_checks_fail_for_their_reason_alone():
     assert failed == len(FRACTIONAL) + 2  # check_regressors_train comes three times
 
 
+@pytest.mark.slow
 @quiet
 @pytest.mark.parametrize(
     "check",
@@ -310,6 +312,7 @@ def test_further_parameters_are_no_coefficients(counts, rng, family):
     assert np.allclose([model.intercept_, *model.coef_], model.posterior_.estimate[:3])
 
 
+@pytest.mark.slow
 def test_intervals_cover():
     grid = np.array([[a, b] for a in range(3) for b in range(2)], float)
     truth = np.exp(0.8 + 0.3 * grid[:, 0] - 0.4 * grid[:, 1])

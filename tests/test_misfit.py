@@ -64,6 +64,7 @@ def test_scores_times_masses_add_up_to_the_distance(make):
 ONE_OF_EACH = {type(law): law for law in ALL_FAMILIES}.values()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ONE_OF_EACH, ids=lambda law: law.name)
 def test_every_family_has_scores_and_replicates(law):
     rng = np.random.default_rng(11)
@@ -83,6 +84,7 @@ def test_every_family_has_scores_and_replicates(law):
     assert np.isfinite(chance.surprise).all()
 
 
+@pytest.mark.slow
 def test_the_noise_floor_is_that_of_clean_data():
     # Clean data sets of their own against replicates of one of them: the same law.
     fit, _ = rate_fit(data=1)

@@ -77,6 +77,7 @@ def test_one_row_per_group_is_the_naive_objective(rng):
     assert abs(objective_at(cells, Singletons(), Bernoulli(), beta) - naive) < 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "partition",
     [KMeansGroups(), KMeansGroups((Cluster("spread", 1.0, 2),))],

@@ -74,6 +74,7 @@ def test_the_same_seed_gives_the_same_plan():
     assert (first.width != other.width).all()
 
 
+@pytest.mark.slow
 def test_power_is_one_for_large_effects_and_the_level_without_any():
     options = {"coefficient": "x1", "n_draws": 100}
     large = plan.power(Model(Poisson()), ARMS, [1.0, 1.5], rows=80, n_sets=4, **options)

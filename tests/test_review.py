@@ -69,6 +69,7 @@ def test_a_refined_fit_is_measured_like_the_noise_beside_it():
     assert np.allclose(fit.misfit(n_replicates=20).draws, by.draws)
 
 
+@pytest.mark.slow
 def test_the_sign_of_a_slope_of_zero_is_not_certain_in_a_model_that_fits_perfectly():
     # Two shares, two parameters: fitted, no noise is left, but the shares themselves are noisy.
     inside = 0

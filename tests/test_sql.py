@@ -49,6 +49,7 @@ def as_ibis(rows: pd.DataFrame, folder: Path) -> object:
     return table.filter(table.age >= 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [as_parquet, as_csv, as_ibis])
 def test_the_engine_gives_the_same_fit(form, rows, in_memory, tmp_path):
     fit = tb.fit(FORMULA, form(rows, tmp_path), n_draws=20)
@@ -85,6 +86,7 @@ def test_a_table_by_its_name(rows, in_memory):
         tb.fit(FORMULA, "peple", engine=connection)
 
 
+@pytest.mark.slow
 def test_weights_add_up(rows, tmp_path):
     rng = np.random.default_rng(1)
     whole = rows.assign(w=rng.integers(0, 4, len(rows)))
@@ -200,6 +202,7 @@ def test_rounding_hardly_moves_the_answer_and_says_by_how_much(continuous):
     np.testing.assert_allclose(cells.p @ cells.x[cells.x_index][:, 1:3], data[["a", "b"]].mean())
 
 
+@pytest.mark.slow
 def test_rounding_is_the_same_every_time(continuous):
     path, data = continuous
     one = tb.fit("y ~ a + b", path, family="bernoulli", grid=25, n_draws=4)
