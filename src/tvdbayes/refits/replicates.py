@@ -151,15 +151,9 @@ def _surprise(posterior: Posterior, layout: Layout, counts: Array, theta: Array)
 
 
 def _learns_bins(posterior: Posterior) -> bool:
-    """Whether the bins of a record come from its data: learning them again gives the same."""
-    bins = posterior.bins
-    again = None if bins is None else _learned_bins(posterior, layout_of(posterior))
-    return (
-        bins is not None
-        and again is not None
-        and np.array_equal(bins.lows, again.lows)
-        and np.array_equal(bins.highs, again.highs)
-    )
+    """Whether the bins of a record were learned from its data, not asked for."""
+    asked = "auto" if posterior.options is None else posterior.options.bins
+    return posterior.bins is not None and asked == "auto"
 
 
 def _learned_bins(posterior: Posterior, layout: Layout) -> Bins | None:
