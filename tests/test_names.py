@@ -343,3 +343,9 @@ def test_many_terms_are_read_in_their_order():
     names = [f"x.{j}" for j in range(150)]
     reading = read_formula("y ~ " + " + ".join(names), ["y", *names])
     assert reading.columns == tuple(names)
+
+
+@pytest.mark.parametrize("level", ["_named_ff_", "_named_78_", "_named_zz_"])
+def test_a_level_that_looks_like_an_alias_is_a_level(level):
+    fit = tb.fit("y ~ g", {"y": [1, 2, 3, 0] * 10, "g": ["A", level] * 20}, n_draws=0)
+    assert fit.param_names == ("Intercept", f"g[T.{level}]")

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import gammaln
 
-from tvdbayes import TVD, Bernoulli, Binomial, Cells, Hellinger, Model, Poisson
+from tvdbayes import KLD, TVD, Bernoulli, Binomial, Cells, Hellinger, Model, Poisson
 from tvdbayes.bootstrap._plan import prepare, solve_block
 from tvdbayes.bootstrap._starts import elemental, scan
 from tvdbayes.divergences import ALL_DIVERGENCES
@@ -292,6 +292,19 @@ def test_a_search_says_how_it_ended(count_cells):
     # No step lowers a merit that is rounded to this much, and the decrement asked for is 0.
     never = Accuracy(tau=1e-9, decrement=-1.0)
     assert (newton(problem, found.theta, accuracy=never).status != Status.CONVERGED).all()
+
+
+@pytest.mark.parametrize("divergence", [KLD(), TVD(), Hellinger()], ids=lambda d: d.name)
+@pytest.mark.parametrize("start", [-4.0, -2.0, 3.0])
+def test_no_step_takes_a_search_uphill(divergence, start):
+    """A full Newton step overshoots from far away, and must be shortened."""
+    rng = np.random.default_rng(0)
+    x = np.column_stack([np.ones(200), rng.integers(0, 3, 200)])
+    cells = Cells.from_rows(x, rng.poisson(np.exp(x @ [0.8, 0.3])))
+    problem = Objective(layout_of(Model(Poisson()), cells), divergence).on(cells.p[:, None])
+    at = np.array([[start], [0.0]])
+    values = [newton(problem, at, max_iter=n).value[0] for n in range(1, 9)]
+    assert (np.diff(values) <= 1e-12).all()
 
 
 def test_modes_come_best_first_and_differ():

@@ -748,3 +748,11 @@ def test_check_plans_before_a_fit(rows, continuous, tmp_path):
     assert "20 bins" in command(
         "check", wide, "y ~ a", "--family", "bernoulli", "--grid", "20", "--draws", "10"
     )
+
+
+@pytest.mark.parametrize("missing", ["error", "drop"])
+def test_a_weight_that_is_no_number_is_named_and_is_no_gap(tmp_path, missing):
+    lines = [f"{j % 4},{j % 3},{'3O' if j == 7 else 1 + j % 2}" for j in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["y,b,w", *lines]))
+    with pytest.raises(tb.DataError, match=r"'w' must hold numbers.*'3O'"):
+        tb.fit("y ~ b", tmp_path / "t.csv", weights="w", engine="duckdb", missing=missing)

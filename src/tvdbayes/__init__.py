@@ -22,7 +22,10 @@ __version__ = "0.1.0"
 
 def _homes() -> dict[str, str]:
     """The module of each public name, from the stub that type checkers read."""
-    stub = get_data(__name__, "__init__.pyi")
+    try:
+        stub = get_data(__name__, "__init__.pyi")
+    except OSError:
+        stub = None
     if stub is None:
         raise ImportError("tvdbayes is not whole: __init__.pyi is missing. Install it again.")
     lines = [line for line in ast.parse(stub).body if isinstance(line, ast.ImportFrom)]

@@ -302,8 +302,8 @@ class DiscreteWeibull(_Counts):
         """(y / scale) ** shape with derivatives in both predictors."""
         shape = self._shape(eta)
         away = xp.log(xp.maximum(y, 1e-300)) - eta[0]
-        power = shape * away
-        hazard = xp.where(y > 0, xp.exp(xp.clip(power, -_LARGE, _LARGE_HAZARD)), 0.0)
+        power = xp.clip(shape * away, -_LARGE, _LARGE_HAZARD)
+        hazard = xp.where(y > 0, xp.exp(power), 0.0)
         # d log(hazard) = (-shape, shape * away).
         slope = xp.stack([-shape + 0 * power, xp.where(y > 0, power, 0.0)])
         first = hazard * slope

@@ -47,7 +47,16 @@ def _decoded(coded: "re.Match[str]") -> str:
 
 def readable(text: str) -> str:
     """Text of formulaic's, with the names of columns in place of their aliases."""
-    return _ALIAS.sub(_decoded, text)
+    return _ALIAS.sub(_name_or_text, text)
+
+
+def _name_or_text(coded: "re.Match[str]") -> str:
+    """The name behind an alias. A level of the data that only looks like one stays as it is."""
+    try:
+        name = _decoded(coded)
+    except ValueError:
+        return coded[0]
+    return name if alias_of(name) == coded[0] else coded[0]
 
 
 def as_written(expression: str) -> str:

@@ -135,6 +135,8 @@ class SqlSource(AbstractSource):
             column = self.expression[name]
             kind = column.type()
             if kind.is_decimal() or (name == weights and self.untyped):
+                if kind.is_string():
+                    self._require_numbers(name)
                 column = column.try_cast("float64") if kind.is_string() else column.cast("float64")
             elif kind.is_boolean() and name == weights:
                 column = column.cast("int64")
@@ -145,6 +147,17 @@ class SqlSource(AbstractSource):
                 )
             kept[name] = column
         return self.expression.select(**kept)
+
+    def _require_numbers(self, name: str) -> None:
+        """Raise if a text in a column is no number: casting would make a gap of it."""
+        column = self.expression[name]
+        wrong = column.notnull() & column.try_cast("float64").isnull() & (column.strip() != "")
+        found = self.expression.filter(wrong).select(name).limit(1).to_pyarrow()[name]
+        if len(found):
+            raise DataError(
+                f"The column {name!r} must hold numbers; got {found[0].as_py()!r}. Repair or "
+                "drop these rows first."
+            )
 
     def _typed(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Rows from the engine, with text that stands for something else made that."""
