@@ -232,10 +232,14 @@ def test_the_first_key_leads_past_the_head(visit):
 
 
 def test_without_scripts_the_table_is_there_and_the_controls_are_not(visit):
+    from selenium.webdriver.support.ui import WebDriverWait
+
     browser = visit("counts")
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         browser.refresh()
+        # Without scripts the driver does not wait until the page has loaded: wait for its end.
+        WebDriverWait(browser, 60).until(lambda page: page.find_elements("id", "cite"))
         assert not browser.find_element("id", "row-controls").is_displayed()
         assert browser.find_elements("css selector", "#row-table button") == []
         assert len(browser.find_elements("css selector", "#row-table tbody tr")) == 500
