@@ -235,6 +235,7 @@ def test_without_scripts_the_table_is_there_and_the_controls_are_not(visit):
     from selenium.webdriver.support.ui import WebDriverWait
 
     browser = visit("counts")
+    with_scripts = len(browser.find_elements("css selector", "#row-table tbody tr"))
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         browser.refresh()
@@ -242,7 +243,8 @@ def test_without_scripts_the_table_is_there_and_the_controls_are_not(visit):
         WebDriverWait(browser, 60).until(lambda page: page.find_elements("id", "cite"))
         assert not browser.find_element("id", "row-controls").is_displayed()
         assert browser.find_elements("css selector", "#row-table button") == []
-        assert len(browser.find_elements("css selector", "#row-table tbody tr")) == 500
+        shown = browser.find_elements("css selector", "#row-table tbody tr")
+        assert len(shown) == with_scripts > 50
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
