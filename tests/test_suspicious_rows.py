@@ -62,7 +62,7 @@ def test_terminal_json_report_and_library_name_the_same_rows_first(case):
     worst = fit.suspicious_rows()
     first = worst.index[:10].tolist()
     shown = shown_by("fit", path, formula)
-    table = shown[shown.index("Most suspicious rows") :]
+    table = shown[shown.index("Most suspicious rows") :].split("\n\n")[0]
     listed = [int(n) for n in re.findall(r"^(?:\*| ) +(\d+) ", table, flags=re.MULTILINE)]
     assert listed == first[: len(listed)]
     assert len(listed) == min(10, (worst["surprise"] > 0).sum())
