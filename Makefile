@@ -10,7 +10,7 @@ export OPENBLAS_NUM_THREADS := 1
 # uv installs in a third of the time that pip takes.
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python
 
-.PHONY: demo figure docs test test-all test-slow test-browser test-spark test-ray mutants bench \
+.PHONY: demo figure docs test test-all test-fast test-slow test-browser test-spark test-ray mutants bench \
         bench-quick lint types layers installed clean
 
 demo: $(VENV)/.installed
@@ -24,7 +24,11 @@ docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	$(BIN)/python docs/links.py docs/_build/html
 
-test: lint types layers
+# Types are checked on a core that the tests leave idle at times.
+test: $(VENV)/.installed-test
+	$(MAKE) -j4 lint types layers test-fast
+
+test-fast: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 # Beside the tests: slow ones, every benchmark on little data, Ray, and what needs a browser.
