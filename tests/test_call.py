@@ -114,6 +114,7 @@ CASES = {
     ],
     "refine": [
         ("y ~ 1", {"refine": "reweight"}),
+        ("y ~ z", {"refine": "trim"}),
         ("y ~ z", {"refine": None, "network": tb.MLP()}),
     ],
     "missing": [("y ~ gaps", {"missing": "drop"})],

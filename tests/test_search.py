@@ -6,7 +6,7 @@ from scipy.stats import poisson
 import tvdbayes as tb
 from tvdbayes import KLD, TVD, Bernoulli, Cells, Linear, Model, Poisson
 from tvdbayes.bootstrap import solve_tables
-from tvdbayes.bootstrap._plan import _pooled_starts, _shift, prepare
+from tvdbayes.bootstrap._plan import _pooled_starts, calibrating_shift, prepare
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.partitions import Distinct, KMeansGroups
 from tvdbayes.solvers import newton
@@ -239,11 +239,13 @@ def test_the_shift_brings_the_centre_to_the_estimate_and_ignores_another_basin()
     near, estimate = rng.normal(size=(2, 60)), np.array([3.0, -1.0])
     x = np.column_stack([np.ones(50), rng.normal(size=50)])
     bound = bound_to(x)
-    assert np.allclose(near.mean(1) + _shift(near, estimate, bound), estimate)
+    assert np.allclose(near.mean(1) + calibrating_shift(near, estimate, bound), estimate)
     # Far in one coordinate is far.
     far = np.array([[50.0, 0.1, -40.0], [0.2, 70.0, 0.0]])
     whole = np.column_stack([far, near])
-    assert np.allclose(_shift(whole, estimate, bound), _shift(near, estimate, bound))
+    assert np.allclose(
+        calibrating_shift(whole, estimate, bound), calibrating_shift(near, estimate, bound)
+    )
 
 
 def bound_to(x):
@@ -265,6 +267,6 @@ def test_the_shift_does_not_depend_on_the_coding_of_a_category():
         at_level = np.column_stack([np.ones(3), np.eye(3)[:, others]])
         bound = bound_to(at_level[level])
         coded = bound.from_user(np.linalg.solve(at_level, draws))
-        shift = _shift(coded, np.zeros(3), bound)
+        shift = calibrating_shift(coded, np.zeros(3), bound)
         found.append(at_level @ bound.to_user(shift[:, None])[:, 0])
     np.testing.assert_allclose(found, np.tile(-draws[:, 4:].mean(1), (3, 1)), atol=1e-9)

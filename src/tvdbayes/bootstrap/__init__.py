@@ -19,12 +19,14 @@ from tvdbayes.bootstrap._networks import prepare_networks
 from tvdbayes.bootstrap._plan import (
     AUTO_RIDGE,
     AbstractPlan,
+    Refine,
     Solved,
     draws_of,
     prepare,
     solve_block,
     solve_tables,
 )
+from tvdbayes.bootstrap._trimmed import trimmed_plan
 from tvdbayes.bootstrap._warnings import warn_of
 from tvdbayes.cells import Cells
 from tvdbayes.divergences import TVD, AbstractDivergence
@@ -81,7 +83,7 @@ def posterior_bootstrap(
     prior: Prior | None = None,
     ridge: float | Literal["auto"] = "auto",
     bins: Sequence[float] | Literal["auto", "none"] = "auto",
-    refine: Literal["auto", "reweight"] | None = "auto",
+    refine: Literal["auto", "trim", "reweight"] | None = "auto",
     n_jobs: int | None = None,
     memory_budget: int = 2 << 30,
     device: str | None = None,
@@ -116,12 +118,14 @@ def posterior_bootstrap(
     bins : "auto", "none" or numbers
         Counts that are compared together, by the first count of each bin. "auto" joins neighbours
         where they are spread so thin that single counts would say nothing, see `Posterior.bins`.
-    refine : "auto", "reweight" or None
-        "auto" is None for a linear predictor and "reweight" for a network. The latter ends every
-        draw with one-step reweighting: mass that the closest model cannot explain is
-        taken away, and weighted maximum likelihood fits the rest. As efficient as maximum
-        likelihood on clean data (benchmarks/results/refine.md); `distance` stays that of the
-        closest model.
+    refine : "auto", "trim", "reweight" or None
+        "auto" is None for a linear predictor and "reweight" for a network. "reweight" ends every
+        draw with one-step reweighting: mass that the closest model cannot explain is taken away,
+        and weighted maximum likelihood fits the rest. As efficient as maximum likelihood on clean
+        data (benchmarks/results/refine.md); `distance` stays that of the closest model. "trim"
+        drops, once and for all draws, rows that are too many for the model or that disagree with
+        the others from far out in x, and fits the rest by maximum likelihood (`trimming`); for
+        linear predictors.
     n_jobs : int, optional
         Blocks of draws to compute at once: 1 is this process, -1 is one for each core. Left out, it
         is what a joblib context says (all of a cluster that it names), else 1; docs/clusters.md.
@@ -239,9 +243,8 @@ def plan_of(posterior: Posterior, device: str | None = None) -> AbstractPlan:
         prior=posterior.prior,
         seed=posterior.seed,
     ).binned(posterior.bins)
-    refined = posterior.refine is not None
     plan, found = setting.plan(
-        posterior.divergence, posterior.ridge, posterior.seed, True, refined, device=there
+        posterior.divergence, posterior.ridge, posterior.seed, True, posterior.refine, device=there
     )
     same = model.predictor.fitted_by(
         solving=lambda: np.allclose(
@@ -362,7 +365,7 @@ class _Setting:
         ridge: float | Literal["auto"],
         seed: int,
         pilot: bool,
-        refined: bool,
+        refine: Refine,
         *,
         device: Device | None = None,
     ) -> tuple[AbstractPlan, Solved]:
@@ -374,11 +377,11 @@ class _Setting:
             "seed": seed,
             "size": self.block_size,
             "pilot": pilot,
-            "refined": refined,
+            "refine": refine,
         }
         with single_threaded():
             return self.layout.model.predictor.fitted_by(
-                solving=lambda: prepare(self.layout, divergence, device=device, **shared),
+                solving=lambda: self._solving(divergence, device, shared),
                 training=lambda settings: prepare_networks(
                     self.layout,
                     divergence,
@@ -387,6 +390,15 @@ class _Setting:
                     **shared,
                 ),
             )
+
+    def _solving(
+        self, divergence: AbstractDivergence, device: Device | None, shared: "_Shared"
+    ) -> tuple[AbstractPlan, Solved]:
+        if shared["refine"] != "trim":
+            return prepare(self.layout, divergence, device=device, **shared)
+        closest: _Shared = {**shared, "refine": None, "pilot": False}
+        plan, found = prepare(self.layout, divergence, device=device, **closest)
+        return trimmed_plan(plan, found, shared["pilot"])
 
 
 class _Shared(TypedDict):
@@ -398,7 +410,7 @@ class _Shared(TypedDict):
     seed: int
     size: int
     pilot: bool
-    refined: bool
+    refine: Refine
 
 
 def _sizes(cells: Cells) -> tuple[str, int]:
@@ -482,19 +494,25 @@ def _check_settings(
         raise SettingsError(f"memory_budget must be a number of bytes; got {memory_budget!r}.")
 
 
-def _refined(refine: object, divergence: AbstractDivergence, model: Model) -> bool:
-    """Whether draws end with one-step reweighting."""
-    if refine not in (None, "auto", "reweight"):
-        raise SettingsError(f'refine must be "auto", "reweight" or None; got {refine!r}.')
+def _refined(refine: object, divergence: AbstractDivergence, model: Model) -> Refine:
+    """What is done to the closest model."""
+    if refine is None:
+        return None
     if refine == "auto":
-        return divergence.on_groups and model.predictor.reweighted
-    if refine is not None and not divergence.on_groups:
+        return "reweight" if divergence.on_groups and model.predictor.reweighted else None
+    if refine not in ("reweight", "trim"):
+        raise SettingsError(f'refine must be "auto", "trim", "reweight" or None; got {refine!r}.')
+    if not divergence.on_groups:
         raise SettingsError(
             f"refine={refine!r} takes away mass that a robust fit cannot explain, and the "
             f'divergence {divergence.name!r} compares row by row. Use divergence="tvd", or leave '
             "refine out."
         )
-    return refine is not None
+    if refine == "reweight":
+        return "reweight"
+    if not model.predictor.averages:
+        raise SettingsError('refine="trim" is for linear predictors; networks have "reweight".')
+    return "trim"
 
 
 def _device(name: object, model: Model, n_jobs: int | None) -> Device:
@@ -581,6 +599,7 @@ def _assemble(
         groups=setting.report,
         bins=layout.bins,
         prior=setting.prior,
-        refine="reweight" if plan.refined else None,
+        refine=plan.refine,
+        kept_rows=plan.kept_rows,
         options=setting.options,
     )

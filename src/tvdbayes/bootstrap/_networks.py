@@ -16,7 +16,7 @@ import numpy as np
 from tvdbayes._array import Device
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
-from tvdbayes.bootstrap._plan import AUTO_RIDGE, AbstractPlan, NewtonPlan, Solved, prepare
+from tvdbayes.bootstrap._plan import AUTO_RIDGE, AbstractPlan, NewtonPlan, Refine, Solved, prepare
 from tvdbayes.bootstrap._refine import explained
 from tvdbayes.cells import Cells
 from tvdbayes.divergences import KLD, AbstractDivergence
@@ -103,7 +103,7 @@ class NetworkPlan(AbstractPlan):
             )
             found = found.replaced_by(again, bent)
             distance = problem.distance(found.theta)
-        if self.refined:
+        if self.refine is not None:
             share = explained(replace(layout, fold=False), p, found.theta, self.cells.n_obs)
             start = random if lines is None else bound.with_line(random, lines.on(p * share))
             last = trainer.train(KLD(), masses.kept(share), start)
@@ -181,7 +181,7 @@ def prepare_networks(
     seed: int,
     size: int,
     pilot: bool,
-    refined: bool,
+    refine: Refine,
 ) -> tuple[NetworkPlan, Solved]:
     """Plan the linear fits, and train on the unweighted table."""
     if divergence.sums and layout.family.counts:
@@ -215,7 +215,7 @@ def prepare_networks(
         seed=seed,
         size=size,
         rescued=False,
-        refined=refined,
+        refine=refine,
         line=line,
         settings=settings,
         device=device,

@@ -25,18 +25,25 @@ from tvdbayes.solvers import (
     solve_from_pool,
     spread_out,
 )
+from tvdbayes.trimming import KeptRows
 from tvdbayes.weights import Prior, Stream, reweight
 
 __all__ = [
     "AUTO_RIDGE",
     "AbstractPlan",
     "NewtonPlan",
+    "Refine",
     "Solved",
+    "calibrating_shift",
     "draws_of",
+    "pilot_tables",
     "prepare",
     "solve_block",
     "solve_tables",
 ]
+
+Refine = Literal["reweight", "trim"] | None
+"""What is done to the closest model: one-step reweighting, or the trimmed likelihood."""
 
 AUTO_RIDGE = 1e-4
 """Ridge that keeps coefficients finite when their optimum is at infinity."""
@@ -76,7 +83,7 @@ class AbstractPlan(ABC):
     robust, twin : Objective
         The objective asked for, and weighted maximum likelihood.
     shift : (d,)
-        Added to every draw, see `_shift`.
+        Added to every draw, see `calibrating_shift`.
     cells : Cells
         The table that is reweighted.
     prior : Prior or None
@@ -85,8 +92,8 @@ class AbstractPlan(ABC):
         Seed, and draws in a block.
     rescued : bool
         Whether a ridge was added because the optimum would be at infinity without it.
-    refined : bool
-        Whether draws end with one-step reweighting, see `_refine`.
+    refine : "reweight", "trim" or None
+        What is done to the closest model, see `_refine` and `_trimmed`.
     """
 
     robust: Objective
@@ -97,7 +104,7 @@ class AbstractPlan(ABC):
     seed: int
     size: int
     rescued: bool
-    refined: bool
+    refine: Refine
 
     @abstractmethod
     def solve(
@@ -113,9 +120,18 @@ class AbstractPlan(ABC):
         Only the first `wanted` need be there in the end, where that saves work.
         """
 
-    def from_one_start(self) -> "AbstractPlan":
-        """The same for tables of which it is known where their solutions are."""
-        return self
+    @property
+    def kept_rows(self) -> KeptRows | None:
+        """The rows that are kept, where some may be dropped."""
+        return None
+
+    def for_replicates(self) -> "AbstractPlan":
+        """The same for data of the model's own making: where they are solved is known."""
+        return self.uncentred()
+
+    def uncentred(self) -> "AbstractPlan":
+        """The same with minimisers as they are, for tables without random weights."""
+        return replace(self, shift=np.zeros_like(self.shift))
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +163,9 @@ class NewtonPlan(AbstractPlan):
         """Solve tables p (m, B) for both objectives, all of them at once."""
         return _solve(self, robust, twin, p)
 
-    def from_one_start(self) -> "NewtonPlan":
-        """The same with one start for each table."""
-        return replace(self, n_starts=1)
+    def for_replicates(self) -> "NewtonPlan":
+        """See `AbstractPlan`; one start is enough for each table."""
+        return replace(self, n_starts=1, shift=np.zeros_like(self.shift))
 
 
 def prepare(
@@ -162,7 +178,7 @@ def prepare(
     seed: int,
     size: int,
     pilot: bool = True,
-    refined: bool = False,
+    refine: Refine = None,
     device: Device | None = None,
 ) -> tuple[NewtonPlan, Solved]:
     """Solve the unweighted table from many starts, and collect the starts of the draws.
@@ -203,13 +219,13 @@ def prepare(
         seed=seed,
         size=size,
         rescued=rescued,
-        refined=refined,
+        refine=refine,
         ordinary=ordinary.theta[:, 0],
         pool=pool,
         n_starts=n_starts,
     )
     best = _found(robust, robust.on(p), modes.take(np.array([0])))
-    if not refined:
+    if refine is None:
         return plan, _solved(best, _found(twin, twin.on(p), ordinary))
     plan = replace(plan, shift=np.zeros(len(modes.theta)))
     found = _solved(best, _found(twin, twin.on(p), ordinary), _finish(plan, robust, twin, p))
@@ -303,13 +319,13 @@ def _pool(robust: Objective, modes: Array, seed: int, size: int) -> tuple[Array,
         ]
     )
     matters = (solved.value - again.value).max() > _MATTERS
-    shift = _shift(again.theta, modes[:, 0], robust.layout.bound) if biased else still
+    shift = calibrating_shift(again.theta, modes[:, 0], robust.layout.bound) if biased else still
     if matters:
         return pool, _STARTS, shift
     return modes if partition.pools_rows else pool, 1, shift
 
 
-def _shift(pilot: Array, estimate: Array, bound: AbstractBound) -> Array:
+def calibrating_shift(pilot: Array, estimate: Array, bound: AbstractBound) -> Array:
     """What brings the centre of the draws (d, B) to the estimate (d,) for the unweighted data.
 
     Random weights make the groups effectively half as large, and small groups push coefficients
@@ -328,20 +344,20 @@ def _shift(pilot: Array, estimate: Array, bound: AbstractBound) -> Array:
     return estimate - centre
 
 
+def pilot_tables(plan: AbstractPlan) -> list[Array]:
+    """The random tables of the pilot, in blocks (m, B)."""
+    cells, size = plan.robust.layout.cells, plan.size
+    p = reweight(cells, Stream.draws(plan.seed, Stream.PILOT), _PILOT).p
+    return [p[:, at : at + size] for at in range(0, _PILOT, size)]
+
+
 def _centred(plan: NewtonPlan, found: Solved) -> NewtonPlan:
     """The plan of refined draws, with the shift that brings their centre to the estimate."""
-    layout = plan.robust.layout
-    p = reweight(layout.cells, Stream.draws(plan.seed, Stream.PILOT), _PILOT).p
-    parts = [solve_tables(plan, p[:, at : at + plan.size]) for at in range(0, _PILOT, plan.size)]
+    bound = plan.robust.layout.bound
+    parts = [solve_tables(plan, p) for p in pilot_tables(plan)]
     pilot = np.concatenate([part.robust.theta for part in parts], axis=1)
-    return replace(
-        plan,
-        shift=_shift(
-            layout.bound.from_user(pilot),
-            layout.bound.from_user(found.robust.theta)[:, 0],
-            layout.bound,
-        ),
-    )
+    estimate = bound.from_user(found.robust.theta)[:, 0]
+    return replace(plan, shift=calibrating_shift(bound.from_user(pilot), estimate, bound))
 
 
 def _searched_exactly(objective: Objective) -> bool:
@@ -450,7 +466,7 @@ def _solved(found: _Found, ordinary: _Found, finish: Finish | None = None) -> So
 def _finish(plan: NewtonPlan, robust: Objective, twin: Objective, p: Array) -> Finish:
     """What is done to minimisers (d, B) of the tables p: one-step reweighting, and the shift."""
     shift = plan.shift[:, None]
-    if not plan.refined:
+    if plan.refine is None:
         return lambda theta: theta + shift
     # Every outcome is compared here: of two, each may hold too much.
     layout = replace(robust.layout, fold=False)

@@ -220,9 +220,9 @@ _MODEL = (
     ),
     click.option(
         "--refine",
-        type=_choice("auto", "reweight"),
+        type=_choice("auto", "trim", "reweight"),
         default="auto",
-        help="reweight: take away rows that cannot be explained, and fit the rest.",
+        help="trim, reweight: take away rows that cannot be explained, and fit the rest.",
     ),
     click.option(
         "--missing",

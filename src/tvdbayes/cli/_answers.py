@@ -53,10 +53,9 @@ class Answers:
         click.echo(heading(printable(self.fit.formula)))
         left_out = self.fit.n_left_out
         more = f" ({left_out:,} more left out)" if left_out else ""
-        refined = ", reweighted" if posterior.refine else ""
         click.echo(
             paragraph(
-                f"{posterior.model.family.name} by {posterior.divergence.name}{refined}: "
+                f"{posterior.model.family.name} by {posterior.method}: "
                 f"{posterior.cells.n_obs:,.12g} rows{more}, {posterior.n_draws:,} draws, seed "
                 f"{posterior.seed}"
             )

@@ -27,7 +27,7 @@ class Request:
     weights: str | None = None
     partition: str = "auto"
     ridge: float | Literal["auto"] = "auto"
-    refine: Literal["auto", "reweight"] | None = "auto"
+    refine: Literal["auto", "trim", "reweight"] | None = "auto"
     missing: Literal["error", "drop"] = "error"
     collinear: Literal["error", "drop"] = "error"
     jobs: int = 1

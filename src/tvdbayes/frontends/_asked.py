@@ -39,7 +39,7 @@ class Asked:
     ridge: float | Literal["auto"]
     bins: tuple[float, ...] | Literal["auto", "none"]
     predictors: dict[str, str] | None
-    refine: Literal["auto", "reweight"] | None
+    refine: Literal["auto", "trim", "reweight"] | None
     missing: Missing
     collinear: Literal["error", "drop"]
     device: str | None

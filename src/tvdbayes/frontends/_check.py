@@ -25,6 +25,8 @@ __all__ = ["Check", "Finding", "check"]
 Level = Literal["good", "note", "problem"]
 
 _FEW_DRAWS = 200
+_MANY = 0.02
+"""Share of dropped rows from which that is a note."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ def check(fit: Fit, *, misfit: bool = True) -> Check:
     found = [
         *_search(fit),
         *_groups(fit),
+        *_rows_used(fit),
         *_ties(fit),
         *_draws(fit),
         *_difference(fit),
@@ -131,6 +134,16 @@ def _groups(fit: Fit) -> Iterator[Finding]:
         )
     if fit.bins is not None:
         yield Finding("note", "bins", f"Counts are compared in bins: {fit.bins}.")
+
+
+def _rows_used(fit: Fit) -> Iterator[Finding]:
+    posterior = fit.posterior
+    kept = posterior.kept_rows
+    if kept is None:
+        return
+    dropped = 1 - posterior.cells.p @ kept.share
+    level: Level = "note" if dropped > _MANY or not kept.far_agree else "good"
+    yield Finding(level, "rows used", kept.sentences(posterior.cells))
 
 
 def _ties(fit: Fit) -> Iterator[Finding]:

@@ -77,8 +77,7 @@ def _named(fits: Sequence[Fit]) -> dict[str, Fit]:
     found: dict[str, Fit] = {}
     for one in fits:
         posterior = one.posterior
-        name = f"{posterior.model.family.name}, {posterior.divergence.name}: {one.formula}"
-        name += ", reweighted" if posterior.refine else ""
+        name = f"{posterior.model.family.name}, {posterior.method}: {one.formula}"
         while name in found:
             name += "'"
         found[name] = one

@@ -128,7 +128,7 @@ class Fit:
         """Point estimate, (d,).
 
         The posterior mean where covariates repeat; where rows are compared in groups of nearby
-        ones, and after ``refine="reweight"``, the minimiser for the unweighted data.
+        ones, and after ``refine="reweight"`` or ``"trim"``, the minimiser for the unweighted data.
         """
         return self.posterior.estimate
 
@@ -298,7 +298,7 @@ class Fit:
     ) -> Misfit:
         """How much of the data the model cannot explain, beside what chance would leave.
 
-        With ``refine="reweight"`` the model is the reweighted one, while `distance` holds the
+        With ``refine="reweight"`` or ``"trim"`` the model is the one shown. `distance` holds the
         distances of the closest models that reweighting begins at.
 
         Parameters

@@ -46,7 +46,7 @@ def fit(
     bins: Sequence[float] | Literal["auto", "none"] = "auto",
     predictors: dict[str, str] | None = None,
     network: MLP | tuple[int, ...] | None = None,
-    refine: Literal["auto", "reweight"] | None = "auto",
+    refine: Literal["auto", "trim", "reweight"] | None = "auto",
     missing: Missing = "error",
     collinear: Literal["error", "drop"] = "error",
     n_jobs: int | None = None,
@@ -104,11 +104,14 @@ def fit(
         ``network=(50,)``, or an `MLP` with settings of its own. It is trained by JAX
         (``pip install 'tvdbayes[jax]'``), and has predictions and effects but no coefficients.
         Every draw is a network of its own: begin with ``n_draws=50``.
-    refine : "auto", "reweight" or None
-        "reweight" ends every draw with one-step reweighting: rows that the closest model cannot
-        explain lose their weight, and maximum likelihood fits the rest. Tighter intervals, as
-        efficient as maximum likelihood on clean data; see benchmarks/results/refine.md for where
-        it loses. "auto" does so for networks whose divergence compares groups, and not otherwise.
+    refine : "auto", "trim", "reweight" or None
+        "trim" drops rows that are too many for the model, or that disagree with the others from far
+        out in the covariates, and fits the rest by maximum likelihood: fast, for few rows as well
+        as for many, and safe against clusters of wrong rows far out. "reweight" ends every draw
+        with one-step reweighting: rows that the closest model cannot explain lose their weight, and
+        maximum likelihood fits the rest. Tighter intervals, as efficient as maximum likelihood on
+        clean data; see benchmarks/results/refine.md for where it loses. "auto" does so for networks
+        whose divergence compares groups, and not otherwise.
     missing : str
         What to do with rows that have a gap in a column in use: "error", or "drop" with a warning.
     collinear : str

@@ -15,6 +15,7 @@ from tvdbayes.partitions import AbstractPartition, Bins, Distinct, GroupReport
 from tvdbayes.posterior._html import html_table
 from tvdbayes.posterior.summary import IntervalKind, Summary, summarise
 from tvdbayes.solvers import Status
+from tvdbayes.trimming import KeptRows
 from tvdbayes.weights import Prior
 
 __all__ = ["Options", "Posterior"]
@@ -88,10 +89,13 @@ class Posterior:
         The Dirichlet-process prior, if any.
     refine : str or None
         "reweight" where draws end with one-step reweighting; `distance` and `status` are those of
-        the closest model before that.
+        the closest model before that. "trim" for the trimmed likelihood; `distance` is then that of
+        the draws themselves.
     options : Options or None
         Partition, ridge and bins as they were asked for; None where the record was read from a file
         of a version that did not keep them.
+    kept_rows : KeptRows or None
+        The rows that a trimmed likelihood keeps.
 
     Examples
     --------
@@ -127,13 +131,29 @@ class Posterior:
     groups: GroupReport
     bins: Bins | None
     prior: Prior | None = None
-    refine: Literal["reweight"] | None = None
+    refine: Literal["reweight", "trim"] | None = None
     options: Options | None = None
+    kept_rows: KeptRows | None = None
 
     @property
     def n_draws(self) -> int:
         """Number of draws, B."""
         return len(self.draws)
+
+    @property
+    def method(self) -> str:
+        """The divergence, and what was done after it, in a few words.
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> cells = tb.Cells.from_counts(np.ones((5, 1)), [0, 1, 2, 3, 40], [30, 40, 20, 5, 5])
+        >>> model = tb.Model(tb.Poisson())
+        >>> tb.posterior_bootstrap(model, cells, n_draws=0, refine="trim").method
+        'tvd, trimmed'
+        """
+        done = {None: "", "reweight": ", reweighted", "trim": ", trimmed"}[self.refine]
+        return f"{self.divergence.name}{done}"
 
     @property
     def estimate(self) -> Array:
@@ -172,6 +192,7 @@ class Posterior:
             ridge=0.0,
             bins=None,
             refine=None,
+            kept_rows=None,
             options=Options(Distinct(), ridge=0.0, bins="none"),
         )
 

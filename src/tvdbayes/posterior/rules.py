@@ -60,6 +60,7 @@ RULES = (
     Rule("search", "a draw has no certified minimum, or its optimum at infinity", FALSE_ALARM),
     Rule("ordinary search", "the same for the likelihood fit", FALSE_ALARM),
     Rule("groups", "groups are smaller, or fewer, than the method needs", None),
+    Rule("rows used", "over 2 % of the rows were dropped, or rows far out were", None),
     Rule("bins", "counts are compared in bins", None),
     Rule("ties", "a nearly flat range is at least 1.4 posterior deviations wide", FALSE_ALARM),
     Rule("draws", "over 1 % of the draws lie more than 6 deviations from the others", FALSE_ALARM),
@@ -97,15 +98,22 @@ def is_frequent(number: int, n_draws: int) -> bool:
 
 
 def small_groups(posterior: Posterior) -> bool:
-    """Whether the median row is compared with fewer rows than `ENOUGH_ROWS`."""
-    return posterior.divergence.on_groups and posterior.groups.median_size < ENOUGH_ROWS
+    """Whether the median row is compared with fewer rows than `ENOUGH_ROWS`, and that matters.
+
+    A trimmed likelihood is not fitted to groups, so it does not suffer from small or few ones.
+    """
+    return _fits_groups(posterior) and posterior.groups.median_size < ENOUGH_ROWS
 
 
 def few_groups(posterior: Posterior) -> bool:
     """Whether pooled rows make fewer than 2 groups for each parameter (`Model.complexity`)."""
-    pooled = posterior.divergence.on_groups and posterior.partition.pools_rows
+    pooled = _fits_groups(posterior) and posterior.partition.pools_rows
     d = posterior.model.complexity(posterior.cells)
     return pooled and posterior.groups.n_groups < _GROUPS_PER_PARAMETER * d
+
+
+def _fits_groups(posterior: Posterior) -> bool:
+    return posterior.divergence.on_groups and posterior.refine != "trim"
 
 
 def differing(draws: Array, kld_draws: Array) -> BoolArray:

@@ -83,7 +83,7 @@ def replicate(
     found = []
     with single_threaded():
         # The model that made the data is known, and as good a start as any.
-        plan = plan_of(posterior).from_one_start()
+        plan = plan_of(posterior).for_replicates()
         plan = replace(plan, robust=replace(plan.robust, layout=_filled(plan.robust.layout)))
         size = min(size, plan.size)
         layout = _filled(layout_of(posterior))
@@ -99,10 +99,10 @@ def replicate(
             reweighted = solve_tables(plan, random, table)
             plain = solve_tables(plan, even, table)
             theta = [here.bound.from_user(s.robust.theta) for s in (reweighted, plain)]
-            excess = random * masses_of(here, theta[0] - plan.shift[:, None], random).score
-            masses = masses_of(here, theta[1] - plan.shift[:, None], even)
+            excess = random * masses_of(here, theta[0], random).score
+            masses = masses_of(here, theta[1], even)
             maker = here.bound.from_user(np.repeat(posterior.minimiser[:, None], len(numbers), 1))
-            surprise = _surprise(posterior, here, counts, theta[1] - plan.shift[:, None])
+            surprise = _surprise(posterior, here, counts, theta[1])
             at_x = here.cell_pairs.x_of_pair.total
             found.append(
                 (

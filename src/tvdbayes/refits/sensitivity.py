@@ -225,10 +225,8 @@ def drop_worst(
     cells, scores = posterior.cells, cell_scores(posterior)
     order = most_suspicious(scores.surprise, scores.score)
     with single_threaded():
-        plan = plan_of(posterior)
         # The shift undoes what random weights do, and here there are none.
-        plan = replace(plan, shift=np.zeros_like(plan.shift))
-        solved = solve_tables(plan, _trimmed(cells.p, order, wanted))
+        solved = solve_tables(plan_of(posterior).uncentred(), _trimmed(cells.p, order, wanted))
     means = (posterior.draws.mean(0), posterior.kld_draws.mean(0)) if posterior.n_draws else ()
     estimates = solved.robust.theta.T, solved.twin.theta.T
     return DropWorst(posterior.param_names, wanted, *estimates, *means)

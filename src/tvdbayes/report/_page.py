@@ -399,6 +399,8 @@ def _facts(fit: Reportable, outcome: str) -> Iterator[tuple[str, str]]:
         yield "Prior", f"Dirichlet process that counts for {posterior.prior.alpha:g} rows"
     if posterior.refine is not None:
         yield "Refined by", posterior.refine
+    if posterior.kept_rows is not None:
+        yield "Rows used", posterior.kept_rows.sentences(posterior.cells)
     yield "Posterior draws", f"{posterior.n_draws:,}, from the seed {posterior.seed}"
 
 

@@ -30,6 +30,7 @@ from tvdbayes.partitions import (
 )
 from tvdbayes.posterior import Options, Posterior
 from tvdbayes.predictors import MLP, Linear
+from tvdbayes.trimming import KeptRows
 from tvdbayes.weights import Prior
 
 __all__ = ["FORMS", "Form", "form_of"]
@@ -218,6 +219,7 @@ _ALL = (
         **{"common": "cp", "common_offset": "c", "common_trials": "c"},
     ),
     form_of(Bins, lows="b", highs="b"),
+    form_of(KeptRows, share="m", far="n"),
     form_of(Cells, _check_cells, x="np", offset="n", trials="n", x_index="m", y="m", counts="m"),
     form_of(
         Posterior,

@@ -1,0 +1,190 @@
+"""Draws of the trimmed likelihood: the weights of rows are those of the fit, and are held."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tvdbayes._typing import Array
+from tvdbayes.bootstrap._plan import (
+    AbstractPlan,
+    NewtonPlan,
+    Solved,
+    calibrating_shift,
+    pilot_tables,
+)
+from tvdbayes.cells import Cells
+from tvdbayes.divergences import KLD
+from tvdbayes.objective import Layout, Objective
+from tvdbayes.solvers import Solution, Status, newton
+from tvdbayes.trimming import RIDGE, KeptRows, trimmed_fit, widening
+
+__all__ = ["TrimmedPlan", "trimmed_plan"]
+
+
+@dataclass(frozen=True, eq=False)
+class Recentred:
+    """Draws moved so that their centre is the estimate, and widened about it.
+
+    Parameters
+    ----------
+    estimate, shift : (d,)
+        The estimate, and what brings the centre of raw draws to it.
+    stretch : (d, d)
+        See `widening`.
+    """
+
+    estimate: Array
+    shift: Array
+    stretch: Array
+
+    @classmethod
+    def nothing(cls, estimate: Array) -> "Recentred":
+        """Draws as they are."""
+        return cls(estimate, np.zeros(len(estimate)), np.eye(len(estimate)))
+
+    def __call__(self, theta: Array) -> Array:
+        """(d, B) to (d, B)."""
+        moved: Array = theta + (self.shift - self.estimate)[:, None]
+        return self.estimate[:, None] + self.stretch @ moved
+
+
+@dataclass(frozen=True, eq=False)
+class TrimmedPlan(AbstractPlan):
+    """Weighted maximum likelihood, from the fit to the whole table.
+
+    Parameters
+    ----------
+    estimate, ordinary, closest : (d,)
+        The fit to the whole table, maximum likelihood, and the closest model in total variation.
+    rows : KeptRows
+        The rows that are kept of the whole table.
+    clean : bool
+        Whether tables with other cells are known to be clean, so that all of their rows are kept.
+    robust_draws, twin_draws : Recentred
+        What makes draws of solutions.
+    """
+
+    estimate: Array
+    ordinary: Array
+    closest: Array
+    rows: KeptRows
+    clean: bool
+    robust_draws: Recentred
+    twin_draws: Recentred
+
+    def solve(
+        self,
+        robust: Objective,
+        twin: Objective,
+        p: Array,
+        first: int = 0,
+        wanted: int | None = None,
+    ) -> Solved:
+        """Solve tables p (m, B)."""
+        layout = robust.layout
+        kept = p * self._share(layout)[:, None]
+        likelihood = Objective(layout, KLD(), RIDGE, reference=self.estimate)
+        found = _minimum(likelihood, kept / kept.sum(0), self.estimate)
+        ordinary = _minimum(twin, p, self.ordinary)
+        theta, twin_theta = self.robust_draws(found.theta), self.twin_draws(ordinary.theta)
+        return Solved(
+            replace(found, theta=layout.bound.to_user(theta)),
+            robust.on(p).distance(theta),
+            replace(ordinary, theta=layout.bound.to_user(twin_theta)),
+            twin.on(p).distance(twin_theta),
+        )
+
+    def _share(self, layout: Layout) -> Array:
+        """The share of each cell that is kept of a table."""
+        cells = layout.cells
+        if cells is self.robust.layout.cells:
+            return self.rows.share
+        if self.clean:
+            return np.ones(cells.n_cells)
+        if self.prior is not None:
+            # Atoms of a prior are no rows, and keep their mass.
+            return _looked_up(cells, self.robust.layout.cells, self.rows.share)
+        rows = trimmed_fit(replace(layout, fold=False), self.ordinary, self.closest)[1]
+        return rows.share
+
+    @property
+    def kept_rows(self) -> KeptRows:
+        """See `AbstractPlan`."""
+        return self.rows
+
+    def for_replicates(self) -> "TrimmedPlan":
+        """See `AbstractPlan`; all rows of replicates are good."""
+        return replace(self.uncentred(), clean=True)
+
+    def uncentred(self) -> "TrimmedPlan":
+        """See `AbstractPlan`."""
+        return replace(
+            self,
+            robust_draws=Recentred.nothing(self.estimate),
+            twin_draws=Recentred.nothing(self.ordinary),
+        )
+
+
+def trimmed_plan(plan: NewtonPlan, found: Solved, pilot: bool) -> tuple[TrimmedPlan, Solved]:
+    """The plan of a trimmed likelihood, from that of the closest model and its solution.
+
+    Without a `pilot` no draw may follow.
+    """
+    layout = replace(plan.robust.layout.at_home(), fold=False)
+    closest = layout.bound.from_user(found.robust.theta)[:, 0]
+    estimate, rows = trimmed_fit(layout, plan.ordinary, closest)
+    trimmed = TrimmedPlan(
+        robust=plan.robust,
+        twin=plan.twin,
+        shift=np.zeros(len(estimate)),
+        cells=plan.cells,
+        prior=plan.prior,
+        seed=plan.seed,
+        size=plan.size,
+        rescued=False,
+        refine="trim",
+        estimate=estimate,
+        ordinary=plan.ordinary,
+        closest=closest,
+        rows=rows,
+        clean=False,
+        robust_draws=Recentred.nothing(estimate),
+        twin_draws=Recentred.nothing(plan.ordinary),
+    )
+    solved = trimmed.solve(plan.robust, plan.twin, layout.cells.p[:, None])
+    if not pilot:
+        return trimmed, solved
+    parts = [trimmed.solve(plan.robust, plan.twin, p) for p in pilot_tables(plan)]
+
+    def draws(side: str, centre: Array, kept: Array) -> Recentred:
+        raw = [layout.bound.from_user(getattr(part, side).theta) for part in parts]
+        shift = calibrating_shift(np.concatenate(raw, axis=1), centre, layout.bound)
+        return Recentred(centre, shift, widening(layout, kept, centre))
+
+    return (
+        replace(
+            trimmed,
+            robust_draws=draws("robust", estimate, rows.share),
+            twin_draws=draws("twin", plan.ordinary, np.ones(len(rows.share))),
+        ),
+        solved,
+    )
+
+
+def _minimum(objective: Objective, p: Array, start: Array) -> Solution:
+    """The minimum for each table p (m, B), with a status for draws whose optimum is at infinity."""
+    problem = objective.on(p)
+    found = newton(problem, np.repeat(start[:, None], p.shape[1], axis=1))
+    away = objective.runs_away(problem, found.theta)
+    return replace(found, status=np.where(away, int(Status.SEPARATED), found.status))
+
+
+def _looked_up(cells: Cells, known: Cells, share: Array) -> Array:
+    """The shares of those cells that are known; others have 1."""
+    own = dict(zip(_keys(known), share, strict=True))
+    return np.array([own.get(key, 1.0) for key in _keys(cells)])
+
+
+def _keys(cells: Cells) -> list[bytes]:
+    rows = np.column_stack([cells.x, cells.offset, cells.trials])[cells.x_index]
+    return [line.tobytes() for line in np.column_stack([rows, cells.y])]

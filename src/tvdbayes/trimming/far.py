@@ -1,0 +1,79 @@
+"""Rows that lie far out in the covariates. Outcomes are not looked at.
+
+A row is far out if one of its covariates lies more than 3 deviations from the median of the column,
+or if all of them together lie beyond the 99 % point of the chi-squared law in robust Mahalanobis
+distance. The deviation is 1.4826 times the median absolute deviation. Location and scatter of the
+joint distance are those of the three quarters of the rows that lie closest (concentration steps,
+Rousseeuw and Van Driessen, 1999). Columns of two values, such as levels of a category, have no
+outliers and are left out.
+"""
+
+import numpy as np
+from scipy.stats import chi2
+
+from tvdbayes._typing import Array, BoolArray
+from tvdbayes.cells import Cells
+
+__all__ = ["far_rows"]
+
+_DEVIATIONS, _QUANTILE = 3.0, 0.99
+_MOST = 0.3
+"""At most this share of the rows is called far: beyond it there is no bulk to be far from."""
+_BULK, _STEPS = 0.75, 8
+_SINGULAR = 1e-6
+"""Added to the variances of standardised columns, so that dependent columns have a distance."""
+
+
+def far_rows(cells: Cells) -> BoolArray:
+    """Which x rows of a table are far out, (n_x,).
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> from tvdbayes.trimming import far_rows
+    >>> x = np.r_[np.random.default_rng(0).normal(size=99), 8.0]
+    >>> cells = tb.Cells.from_rows(np.c_[np.ones(100), x], np.zeros(100))
+    >>> cells.x[far_rows(cells)]
+    array([[1., 8.]])
+    """
+    weights = cells.x_counts
+    columns = [column for column in cells.x.T if np.unique(column).size > 2]
+    if not columns:
+        return np.zeros(cells.n_x, bool)
+    z = np.column_stack([_standardised(column, weights) for column in columns])
+    single = np.abs(z).max(1) / _DEVIATIONS
+    joint = np.sqrt(_distance(z, single, weights) / chi2.ppf(_QUANTILE, z.shape[1]))
+    far = np.maximum(single, joint)
+    beyond: BoolArray = far > max(1.0, _quantile(far, weights, 1 - _MOST))
+    return beyond
+
+
+def _standardised(column: Array, weights: Array) -> Array:
+    away = column - _quantile(column, weights, 0.5)
+    scale = 1.4826 * _quantile(np.abs(away), weights, 0.5)
+    if scale == 0:
+        # More than half of the rows share a value.
+        scale = np.sqrt(weights @ away**2 / weights.sum())
+    return away / scale
+
+
+def _distance(z: Array, first: Array, weights: Array) -> Array:
+    """Squared robust distances of rows z (n, k), scaled so that their median is that of normals."""
+    distance, k = first, z.shape[1]
+    for _ in range(_STEPS):
+        bulk = np.where(distance <= _quantile(distance, weights, _BULK), weights, 0.0)
+        bulk = bulk / bulk.sum()
+        centred = z - bulk @ z
+        scatter = (centred.T * bulk) @ centred + _SINGULAR * np.eye(k)
+        distance = np.einsum("ij,ij->i", centred, np.linalg.solve(scatter, centred.T).T)
+    middle = _quantile(distance, weights, 0.5)
+    return distance * (chi2.ppf(0.5, k) / middle if middle > 0 else 1.0)
+
+
+def _quantile(values: Array, weights: Array, share: float) -> float:
+    """The smallest value with at least this share of the weight at or below it."""
+    order = np.argsort(values)
+    below = np.cumsum(weights[order])
+    # Rounding of the sum must not decide between neighbours.
+    at = np.searchsorted(below, share * below[-1] * (1 - 1e-12))
+    return float(values[order[min(at, len(order) - 1)]])

@@ -1,0 +1,469 @@
+"""The trimmed likelihood: far rows, rows that are too many, and the fit to the rest."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from scipy.special import expit
+
+import tvdbayes as tb
+from test_units import coded, codings, design, predictors, table
+from tvdbayes import (
+    Bernoulli,
+    Cells,
+    Distinct,
+    KMeansGroups,
+    Model,
+    Poisson,
+    SettingsError,
+    storage,
+)
+from tvdbayes.bootstrap import plan_of
+from tvdbayes.cli import main
+from tvdbayes.families import ALL_FAMILIES
+from tvdbayes.objective import Layout
+from tvdbayes.trimming import far_rows, rule, trimmed_fit, widening
+from tvdbayes.trimming.surplus import kept_share
+from tvdbayes.weights import Prior
+
+
+def cells_of(z, y=None, **more):
+    z = np.asarray(z, float)
+    z = z[:, None] if z.ndim == 1 else z
+    y = np.zeros(len(z)) if y is None else y
+    return Cells.from_rows(np.column_stack([np.ones(len(z)), z]), y, **more)
+
+
+def fitted(cells, law=None, *, n_draws=0, refine="trim", **more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tb.TVDBayesWarning)
+        return tb.posterior_bootstrap(
+            Model(law or Bernoulli()), cells, n_draws=n_draws, refine=refine, **more
+        )
+
+
+def logit_rows(n=400, share=0.0, seed=0, slopes=(1.0, -0.8, 0.4)):
+    """A logistic model, a share of whose rows stands in a cluster far out and answers 0."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, len(slopes)))
+    y = (rng.random(n) < expit(-0.3 + z @ slopes)).astype(float)
+    bad = np.arange(n) < share * n
+    z[bad, :2], y[bad] = [3.2, -3.2] + 0.4 * rng.normal(size=(bad.sum(), 2)), 0
+    return z, y, bad, np.array([-0.3, *slopes])
+
+
+def count_rows(n=400, share=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, 2))
+    y = rng.poisson(np.exp(1 + z @ [0.4, -0.3])).astype(float)
+    bad = np.arange(n) < share * n
+    y[bad] += 20
+    return z, y, bad, np.array([1.0, 0.4, -0.3])
+
+
+# Far rows
+
+
+def test_a_row_far_out_in_one_column_or_only_jointly_is_far():
+    rng = np.random.default_rng(1)
+    z = rng.normal(size=(300, 2)) @ np.array([[1.0, 0.95], [0.0, np.sqrt(1 - 0.95**2)]])
+    z[0], z[1] = [8.0, 7.6], [2.0, -2.0]  # far in each column; usual in each, far together
+    cells = cells_of(z)
+    far = cells.x[far_rows(cells), 1:]
+    for row in z[:2]:
+        assert (far == row).all(1).any()
+    assert 2 <= len(far) <= 12
+
+
+def test_levels_have_no_outliers_and_outcomes_are_not_looked_at():
+    rng = np.random.default_rng(2)
+    rare = (rng.random(500) < 0.01).astype(float)
+    assert not far_rows(cells_of(rare)).any()
+    z = rng.standard_t(3, 500)
+    one, other = (cells_of(z, y) for y in (np.zeros(500), rng.integers(0, 2, 500)))
+    assert np.array_equal(far_rows(one), far_rows(other))
+
+
+def test_no_more_than_three_tenths_of_the_rows_are_far():
+    z = np.random.default_rng(3).standard_cauchy((1000, 3))
+    cells = cells_of(z)
+    assert 0.25 < cells.x_counts[far_rows(cells)].sum() / 1000 <= 0.3
+
+
+def test_weights_are_rows():
+    rng = np.random.default_rng(4)
+    z = rng.standard_t(4, (60, 2))
+    times = rng.integers(1, 5, 60)
+    weighted = cells_of(z, weights=times.astype(float))
+    repeated = cells_of(np.repeat(z, times, axis=0))
+    assert np.array_equal(far_rows(weighted), far_rows(repeated))
+
+
+# Rows that are too many
+
+
+def test_a_table_that_is_the_model_keeps_every_row():
+    y = np.arange(12.0)
+    pmf = Poisson().pmf(y, np.full((1, 12), np.log(3.0)), np.ones(12))
+    cells = Cells.from_counts(np.ones((12, 1)), y, 1e5 * pmf)
+    layout = Layout(Model(Poisson()), cells, Distinct(), cells)
+    assert (kept_share(layout, cells.p, np.log([3.0]), cells.n_obs) == 1).all()
+
+
+def test_a_surplus_in_a_group_keeps_what_the_good_rows_would_have():
+    """A fifth of the rows of a Poisson(3) are wrong zeros; a tenth of them lies at 30."""
+    y = np.r_[np.arange(12.0), 30.0]
+    pmf = Poisson().pmf(y, np.full((1, 13), np.log(3.0)), np.ones(13))
+    counts = 1e5 * pmf / pmf.sum()
+    counts[0] += 2e4
+    counts[-1] += 1e4
+    cells = Cells.from_counts(np.ones((13, 1)), y, counts)
+    layout = Layout(Model(Poisson()), cells, Distinct(), cells)
+    kept = kept_share(layout, cells.p, np.log([3.0]), cells.n_obs)
+    assert (kept[1:12] == 1).all()
+    assert kept[-1] < 1e-6
+    good = 1e5 * pmf[0] / counts[0]
+    # The good part is estimated in two rounds, from above.
+    assert good <= kept[0] < 1.05 * good
+
+
+def test_far_counts_are_dropped_row_by_row_where_groups_cannot_tell():
+    """Rates differ by 100 within a group: a count of 40 is usual for some of its rows."""
+    rng = np.random.default_rng(5)
+    z = rng.uniform(-2.3, 2.3, 600)
+    y = rng.poisson(np.exp(1.4 + z)).astype(float)
+    low = np.flatnonzero(z < -1)[:12]
+    y[low] = 25
+    cells = cells_of(z, y)
+    groups = KMeansGroups().learn(cells, 2, 0)
+    layout = Layout(Model(Poisson()), cells, groups, cells)
+    theta = layout.bound.from_user(np.array([[1.4], [1.0]]))[:, 0]
+    kept = kept_share(layout, cells.p, theta, cells.n_obs)
+    wrong = (cells.y == 25) & (cells.x[cells.x_index, 1] < -1)
+    assert wrong.sum() == 12
+    assert (kept[wrong] < 0.5).all()
+    assert cells.counts @ (1 - kept) < 14
+
+
+# The estimate
+
+
+def test_where_nothing_is_dropped_it_is_maximum_likelihood():
+    for make, law in ((logit_rows, Bernoulli()), (count_rows, Poisson())):
+        z, y, _, _ = make(seed=4)
+        fit = fitted(cells_of(z, y), law)
+        assert (fit.kept_rows.share == 1).all()
+        assert fit.kept_rows.far_agree
+        np.testing.assert_allclose(fit.minimiser, fit.kld_minimiser, atol=2e-5)
+
+
+def test_a_leverage_cluster_that_turns_the_closest_model_is_dropped():
+    z, y, bad, truth = logit_rows(400, 0.15, seed=7)
+    cells = cells_of(z, y)
+    fit = fitted(cells)
+    oracle = fitted(cells_of(z[~bad], y[~bad]))
+    assert np.abs(fit.kld_minimiser - truth).max() > 0.5
+    assert np.abs(fit.minimiser - oracle.kld_minimiser).max() < 0.1
+    dropped = cells.p @ (1 - fit.kept_rows.share)
+    assert abs(dropped - 0.15) < 0.02
+    assert fit.kept_rows.route == "central"
+
+
+def test_far_counts_are_dropped_and_the_rest_is_fitted_at_full_efficiency():
+    z, y, bad, _ = count_rows(400, 0.1)
+    fit = fitted(cells_of(z, y), Poisson())
+    oracle = fitted(cells_of(z[~bad], y[~bad]), Poisson())
+    assert np.abs(fit.minimiser - oracle.kld_minimiser).max() < 0.03
+
+
+def test_far_rows_that_agree_are_let_in():
+    """Honest rows far out carry most of what is known of the slope."""
+    rng = np.random.default_rng(8)
+    z = np.r_[rng.normal(size=360), rng.normal(6, 0.5, 40)]
+    y = rng.poisson(np.exp(0.5 + 0.3 * z)).astype(float)
+    cells = cells_of(z, y)
+    fit = fitted(cells, Poisson())
+    assert fit.kept_rows.far.sum() >= 40
+    assert fit.kept_rows.far_agree
+    assert cells.p @ fit.kept_rows.share > 0.99
+    np.testing.assert_allclose(fit.minimiser, fit.kld_minimiser, atol=0.02)
+
+
+@pytest.mark.parametrize("law", [Bernoulli(), Poisson()], ids=lambda law: law.name)
+def test_far_rows_agree_unless_their_likelihood_is_far_too_low(law):
+    """Sums of log-probabilities beside their mean and deviation, found by simulation."""
+    rng = np.random.default_rng(9)
+    z = np.r_[rng.normal(size=300), rng.normal(5, 0.5, 60)]
+    eta = (0.2 + 0.4 * z)[None]
+    for factor, wanted in ((1.0, True), (0.25, False)):
+        y = law.sample(rng, eta, np.ones(360))
+        y[300:] = np.where(rng.random(60) < factor, y[300:], 0)
+        cells = cells_of(z, y)
+        layout = Layout(Model(law), cells, Distinct(), cells)
+        theta = layout.bound.from_user(np.array([[0.2], [0.4]]))[:, 0]
+        far = cells.x[:, 1] > 3.2
+        kept = np.ones(cells.n_cells)
+        assert rule._agree(layout, theta, kept, far) == wanted
+        # What was dropped before has no say.
+        assert rule._agree(layout, theta, np.where(far[cells.x_index], 0.0, 1.0), far)
+        clipped = (0.02, 0.98) if law.binary else (0.0, 1.0)
+
+        def value(y, clipped=clipped):
+            return np.log(np.clip(law.pmf(y, eta[:, 300:], np.ones(60)), *clipped)).sum()
+
+        chance = [value(law.sample(rng, eta[:, 300:], np.ones(60))) for _ in range(400)]
+        assert (value(y[300:]) > np.mean(chance) - 6 * np.std(chance)) == wanted
+
+
+def test_a_typing_error_in_x_costs_nothing():
+    z, y, _, _ = logit_rows(400, seed=3)
+    clean = fitted(cells_of(z, y)).minimiser
+    z[::50, 0] *= 100
+    fit = fitted(cells_of(z, y))
+    assert np.abs(fit.minimiser - clean).max() < 0.1 < np.abs(fit.kld_minimiser - clean).max()
+
+
+def test_a_bent_effect_that_would_cost_many_rows_is_fitted_by_all():
+    rng = np.random.default_rng(10)
+    z = rng.normal(size=(600, 2))
+    inner = np.where(np.abs(z[:, 0]) < 0.7, 4 * z[:, 0], -0.2 * z[:, 0])
+    y = (rng.random(600) < expit(inner + z[:, 1])).astype(float)
+    fit = fitted(cells_of(z, y))
+    kept = fit.kept_rows
+    assert kept.route == "ordinary" or fit.cells.p @ kept.share > 0.84
+
+
+@pytest.mark.parametrize("name", ["one column", "correlated", "levels", "offset", "trials"])
+def test_estimate_and_kept_rows_are_the_same_in_any_units_and_coding(name):
+    z, y, law, more = design(name)
+    cells, _ = table(z, y, more)
+    fit = fitted(cells, law, partition=KMeansGroups(), seed=3)
+    for way in codings(z).values():
+        cells, _ = table(coded(z, way), y, more)
+        other = fitted(cells, law, partition=KMeansGroups(), seed=3)
+        (slopes, start), (slopes_there, start_there) = (
+            predictors(z, fit.minimiser),
+            predictors(z, other.minimiser, way),
+        )
+        np.testing.assert_allclose(slopes_there, slopes, atol=1e-5)
+        np.testing.assert_allclose(start_there, start, atol=1e-5 + 1e-14 * way[1].max())
+        np.testing.assert_allclose(
+            np.sort(other.kept_rows.share), np.sort(fit.kept_rows.share), atol=1e-5
+        )
+
+
+def test_zeros_and_ones_can_change_their_names():
+    z, y, _, _ = logit_rows(300, 0.1, seed=4)
+    one, other = fitted(cells_of(z, y)), fitted(cells_of(z, 1 - y))
+    np.testing.assert_allclose(other.minimiser, -one.minimiser, atol=1e-6)
+
+
+def test_the_order_of_the_rows_and_the_seed_do_not_matter_and_weights_are_rows():
+    z, y, _, _ = count_rows(200, 0.1)
+    order = np.random.default_rng(0).permutation(200)
+    fit = fitted(cells_of(z, y), Poisson())
+    np.testing.assert_array_equal(
+        fitted(cells_of(z[order], y[order]), Poisson()).minimiser, fit.minimiser
+    )
+    twice = fitted(cells_of(np.repeat(z, 2, axis=0), np.repeat(y, 2)), Poisson())
+    weighted = fitted(cells_of(z, y, weights=np.full(200, 2.0)), Poisson())
+    np.testing.assert_array_equal(twice.minimiser, weighted.minimiser)
+
+
+ONE_OF_EACH = {type(law): law for law in ALL_FAMILIES}.values()
+
+
+@pytest.mark.parametrize("law", ONE_OF_EACH, ids=lambda law: law.name)
+@pytest.mark.parametrize("groups", [Distinct(), KMeansGroups()], ids=lambda g: g.name)
+def test_every_family_has_it_in_both_kinds_of_groups(law, groups):
+    rng = np.random.default_rng(5)
+    n = 300
+    z = rng.normal(size=n) if groups.pools_rows else rng.integers(0, 3, n).astype(float)
+    trials = np.full(n, 6.0) if law.needs_trials else np.ones(n)
+    eta = np.array(
+        [0.2 + 0.3 * z if j < law.n_main else np.full(n, -0.5) for j in range(len(law.predictors))]
+    )
+    cells = cells_of(z, law.sample(rng, eta, trials), trials=trials)
+    fit = fitted(cells, law, n_draws=8, partition=groups)
+    assert np.isfinite(fit.draws).all()
+    assert cells.p @ fit.kept_rows.share > 0.98
+    spread = fit.kld_draws.std(0)
+    assert (np.abs(fit.minimiser - fit.kld_minimiser) < spread).all()
+
+
+# Draws
+
+
+def test_the_stretch_takes_the_plain_sandwich_to_that_of_jackknifed_rows():
+    z, y, _, _ = logit_rows(60, seed=11)
+    cells = cells_of(z, y)
+    layout = Layout(Model(Bernoulli()), cells, Distinct(), cells)
+    kept = np.random.default_rng(0).choice([0.3, 1.0], cells.n_cells)
+    theta = layout.bound.from_user(np.array([[-0.3, 1.0, -0.8, 0.4]]).T)[:, 0]
+    design_ = layout.linear.designs[0][cells.x_index]
+    mean = expit(design_ @ theta)
+    inverse = np.linalg.inv((design_.T * (kept * mean * (1 - mean))) @ design_)
+    leverage = kept * mean * (1 - mean) * np.einsum("ij,jk,ik->i", design_, inverse, design_)
+
+    def sandwich(residual):
+        return inverse @ ((design_.T * (kept * residual) ** 2) @ design_) @ inverse
+
+    stretch = widening(layout, kept, theta)
+    plain, wide = sandwich(cells.y - mean), sandwich((cells.y - mean) / (1 - leverage))
+    np.testing.assert_allclose(stretch @ plain @ stretch.T, wide, rtol=1e-8)
+    assert np.linalg.eigvals(stretch).real.min() >= 1
+
+
+def test_the_stretch_does_not_depend_on_the_coding():
+    z, y, law, more = design("levels")
+    for label in ("other reference", "other sign", "a unit of 1,000"):
+        found = []
+        for way in (None, codings(z)[label]):
+            cells, _ = table(z if way is None else coded(z, way), y, more)
+            plan = plan_of(fitted(cells, law, n_draws=2, partition=KMeansGroups(), seed=3))
+            found.append(np.sort(np.linalg.eigvals(plan.robust_draws.stretch).real))
+        np.testing.assert_allclose(found[1], found[0], rtol=1e-6)
+
+
+def test_draws_centre_on_the_estimate_and_are_wider_than_the_plain_bootstrap():
+    z, y, _, _ = logit_rows(80, seed=12)
+    fit = fitted(cells_of(z, y), n_draws=2000)
+    away = (fit.draws.mean(0) - fit.minimiser) / fit.draws.std(0)
+    assert np.abs(away).max() < 0.35
+    plain = fitted(cells_of(z, y), n_draws=2000, refine=None)
+    assert (fit.kld_draws.std(0) > 1.02 * plain.kld_draws.std(0)).all()
+    assert np.corrcoef(fit.kld_draws[:, 1], plain.kld_draws[:, 1])[0, 1] > 0.999
+
+
+def test_a_draw_depends_on_the_seed_and_its_number_alone():
+    z, y, _, _ = count_rows(200, 0.1)
+    cells = cells_of(z, y)
+    many, few = (fitted(cells, Poisson(), n_draws=n, seed=5) for n in (40, 7))
+    np.testing.assert_array_equal(many.draws[:7], few.draws)
+    np.testing.assert_array_equal(many.kld_draws[:7], few.kld_draws)
+    np.testing.assert_array_equal(
+        fitted(cells, Poisson(), n_draws=40, seed=5, resume=few).draws, many.draws
+    )
+
+
+@pytest.mark.parametrize("base", ["table", "function"])
+def test_atoms_of_a_prior_keep_their_mass(base):
+    z, y, _, _ = count_rows(200, 0.1)
+    cells = cells_of(z, y)
+    atoms = cells_of(np.zeros((1, 2)), np.array([3.0]))
+
+    def drawn(rng, size):
+        return np.column_stack([np.ones(size), rng.normal(size=(size, 2))]), rng.poisson(3, size)
+
+    prior = Prior(50.0, atoms if base == "table" else drawn, 20)
+    fit = fitted(cells, Poisson(), n_draws=30, prior=prior)
+    without = fitted(cells, Poisson(), n_draws=30)
+    assert np.isfinite(fit.draws).all()
+    # The atoms tell of a rate that does not depend on x.
+    assert abs(fit.draws[:, 1].mean()) < abs(without.draws[:, 1].mean())
+
+
+def test_it_is_saved_and_run_again(tmp_path):
+    z, y, _, _ = logit_rows(200, 0.1)
+    fit = fitted(cells_of(z, y), n_draws=20)
+    storage.save(fit, tmp_path / "fit.tvd")
+    back = storage.load(tmp_path / "fit.tvd")
+    np.testing.assert_array_equal(back.kept_rows.share, fit.kept_rows.share)
+    assert back.kept_rows.route == fit.kept_rows.route
+    np.testing.assert_array_equal(
+        plan_of(back).robust_draws.stretch, plan_of(fit).robust_draws.stretch
+    )
+
+
+def test_answers_can_be_asked_of_it():
+    z, y, _, _ = count_rows(300, 0.1)
+    data = {"y": y, "a": z[:, 0], "b": z[:, 1]}
+    fit = tb.fit("y ~ a + b", data, refine="trim", n_draws=60)
+    assert fit.misfit(n_replicates=40).lower > 0.01
+    # Far counts are flagged, and nothing else.
+    assert set(fit.rows(n_replicates=40).query("flag").index) <= set(range(30))
+    assert fit.rows(n_replicates=40)["flag"].sum() > 5
+    held = fit.cross_validate(5, n_draws=20)
+    assert held.robust.brier < held.ordinary.brier
+    found = fit.drop_worst((0.0, 0.1))
+    np.testing.assert_allclose(found.robust[0], fit.posterior.minimiser, atol=1e-6)
+
+
+def test_rows_left_out_are_judged_anew():
+    """A table without the wrong rows is one without wrong rows."""
+    z, y, bad, _ = logit_rows(300, 0.12, seed=5)
+    cells = cells_of(z, y)
+    fit = fitted(cells, n_draws=4)
+    plan = plan_of(fit).uncentred()
+    clean = cells_of(z[~bad], y[~bad])
+    layout = plan.robust.layout.rebind(clean)
+    found = plan.solve(
+        replace(plan.robust, layout=layout),
+        replace(plan.twin, layout=layout),
+        clean.p[:, None],
+    )
+    np.testing.assert_allclose(found.robust.theta, found.twin.theta, atol=0.02)
+
+
+def test_it_needs_groups_and_a_line():
+    z, y, _, _ = logit_rows(60)
+    with pytest.raises(SettingsError, match="compares row by row"):
+        fitted(cells_of(z, y), divergence=tb.DensityPower())
+    with pytest.raises(SettingsError, match=r'"auto", "trim", "reweight" or None; got'):
+        fitted(cells_of(z, y), refine="trimmed")
+    with pytest.raises(SettingsError, match="for linear predictors"):
+        tb.posterior_bootstrap(
+            Model(Bernoulli(), tb.MLP((4,))), cells_of(z, y), n_draws=0, refine="trim"
+        )
+
+
+def test_the_estimate_is_that_of_the_rule():
+    z, y, _, _ = logit_rows(300, 0.1)
+    fit = fitted(cells_of(z, y))
+    plan = plan_of(fit)
+    layout = replace(plan.robust.layout, fold=False)
+    theta, kept = trimmed_fit(layout, plan.ordinary, plan.closest)
+    np.testing.assert_allclose(layout.bound.to_user(theta[:, None])[:, 0], fit.minimiser, atol=1e-4)
+    np.testing.assert_array_equal(kept.share, fit.kept_rows.share)
+
+
+# What is said of it
+
+
+def test_the_fit_says_which_rows_it_used():
+    z, y, _, _ = count_rows(400, 0.1)
+    cells = cells_of(z, y)
+    fit = fitted(cells, Poisson())
+    said = fit.kept_rows.sentences(cells)
+    n_far = int(cells.x_counts[fit.kept_rows.far].sum())
+    assert said.startswith("41 of 400 rows were dropped: more of these outcomes")
+    assert f"{n_far} rows far out in the covariates agree with the others." in said
+    kept = replace(fit.kept_rows, far_agree=False, route="closest")
+    said = kept.sentences(cells)
+    assert "contradict the fit to the others" in said
+    assert "began at the closest model" in said
+    all_rows = np.ones(cells.n_cells)
+    assert replace(kept, share=all_rows, route="ordinary").sentences(cells).startswith("All 400")
+    assert replace(fit.kept_rows, share=all_rows).sentences(cells).startswith("All 400 rows are us")
+
+
+def test_check_terminal_and_report_say_so_and_nothing_warns_of_few_groups(tmp_path):
+    z, y, _, _ = logit_rows(60, 0.1, seed=2)
+    frame = pd.DataFrame({"y": y, "a": z[:, 0], "b": z[:, 1], "c": z[:, 2]})
+    fit = tb.fit("y ~ a + b + c", frame, family="bernoulli", refine="trim", n_draws=200)
+    said = fit.posterior.kept_rows.sentences(fit.posterior.cells)
+    (finding,) = (f for f in fit.check(misfit=False).findings if f.about == "rows used")
+    assert finding.text == said
+    assert finding.level == "note"
+    assert all(f.level == "good" for f in fit.check(misfit=False).findings if f.about == "groups")
+    assert fit.posterior.method == "tvd, trimmed"
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    arguments = ["fit", str(tmp_path / "rows.csv"), "y ~ a + b + c", "--family", "bernoulli"]
+    shown = CliRunner().invoke(main, [*arguments, "--refine", "trim", "--draws", "200"]).stdout
+    assert "tvd, trimmed" in shown
+    assert said[:40] in " ".join(shown.split())
+    fit.report(tmp_path / "page.html")
+    assert said[:40] in (tmp_path / "page.html").read_text()
