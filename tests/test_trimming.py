@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.linalg
 from click.testing import CliRunner
 from scipy.special import expit
 
@@ -24,7 +25,7 @@ from tvdbayes import (
 from tvdbayes.bootstrap import plan_of
 from tvdbayes.cli import main
 from tvdbayes.families import ALL_FAMILIES
-from tvdbayes.objective import Layout
+from tvdbayes.objective import Layout, Objective
 from tvdbayes.trimming import far_rows, rule, trimmed_fit, widening
 from tvdbayes.trimming.surplus import kept_share
 from tvdbayes.weights import Prior
@@ -297,24 +298,76 @@ def test_every_family_has_it_in_both_kinds_of_groups(law, groups):
 # Draws
 
 
-def test_the_stretch_takes_the_plain_sandwich_to_that_of_jackknifed_rows():
+def test_the_stretch_takes_the_plain_sandwich_to_a_t_law_of_jackknifed_rows():
+    """Along each common axis of HC0 and HC3, by matrices of all rows."""
     z, y, _, _ = logit_rows(60, seed=11)
     cells = cells_of(z, y)
     layout = Layout(Model(Bernoulli()), cells, Distinct(), cells)
     kept = np.random.default_rng(0).choice([0.3, 1.0], cells.n_cells)
     theta = layout.bound.from_user(np.array([[-0.3, 1.0, -0.8, 0.4]]).T)[:, 0]
-    design_ = layout.linear.designs[0][cells.x_index]
-    mean = expit(design_ @ theta)
-    inverse = np.linalg.inv((design_.T * (kept * mean * (1 - mean))) @ design_)
-    leverage = kept * mean * (1 - mean) * np.einsum("ij,jk,ik->i", design_, inverse, design_)
+    x = layout.linear.designs[0][cells.x_index]
+    mean = expit(x @ theta)
+    information = kept * mean * (1 - mean)
+    inverse = np.linalg.inv((x.T * information) @ x)
+    leverage = information * np.einsum("ij,jk,ik->i", x, inverse, x)
 
     def sandwich(residual):
-        return inverse @ ((design_.T * (kept * residual) ** 2) @ design_) @ inverse
+        return inverse @ ((x.T * (kept * residual) ** 2) @ x) @ inverse
 
-    stretch = widening(layout, kept, theta)
     plain, wide = sandwich(cells.y - mean), sandwich((cells.y - mean) / (1 - leverage))
-    np.testing.assert_allclose(stretch @ plain @ stretch.T, wide, rtol=1e-8)
-    assert np.linalg.eigvals(stretch).real.min() >= 1
+    size, axes = scipy.linalg.eigh(wide, plain)
+    stretch = widening(layout, kept, theta)
+    # The covariance of all residual scores under the model.
+    covariance = np.diag(information) - (information[:, None] * x) @ inverse @ (x.T * information)
+    for share, axis in zip(size, axes.T, strict=True):
+        b = (x @ inverse @ axis) / (1 - leverage)
+        terms = b[:, None] * covariance * b
+        freedom = np.trace(terms) ** 2 / (terms**2).sum()
+        np.testing.assert_allclose(
+            stretch.T @ axis, np.sqrt(share * freedom / (freedom - 2)) * axis, rtol=1e-7
+        )
+        assert share > 1
+        assert 3 < freedom < 60
+
+
+def test_the_degrees_of_freedom_of_a_mean_are_its_rows_less_one():
+    """A rate without covariates; leverages are 1 / n."""
+    y = np.random.default_rng(3).poisson(4.0, 20).astype(float)
+    cells = Cells.from_rows(np.ones((20, 1)), y)
+    layout = Layout(Model(Poisson()), cells, Distinct(), cells)
+    theta = layout.bound.from_user(np.log([[y.mean()]]))[:, 0]
+    ((found,),) = widening(layout, np.ones(cells.n_cells), theta)
+    assert np.isclose(found, 20 / 19 * np.sqrt(19 / 17))
+
+
+@pytest.mark.parametrize(
+    "law", [tb.NegativeBinomial(), tb.Categorical(("a", "b", "c"))], ids=lambda law: law.name
+)
+def test_several_predictors_are_widened_as_if_each_row_had_been_left_out(law):
+    """The jackknife of single rows, one Newton step each."""
+    rng = np.random.default_rng(6)
+    z = rng.normal(size=40)
+    k = len(law.predictors)
+    eta = np.array([0.3 + 0.5 * z if j < law.n_main else np.full(40, -0.5) for j in range(k)])
+    cells = cells_of(z, law.sample(rng, eta, np.ones(40)))
+    fit = fitted(cells, law)
+    layout = Layout(Model(law), cells, Distinct(), cells)
+    theta = layout.bound.from_user(fit.kld_minimiser[:, None])[:, 0]
+    objective = Objective(layout, tb.KLD())
+    total = objective.on(cells.p[:, None]).at(theta[:, None]).expansion
+    plain, wide = np.zeros((2, theta.size, theta.size))
+    for row in range(cells.n_cells):
+        own = objective.on(np.eye(cells.n_cells)[:, [row]]).at(theta[:, None]).expansion
+        hess, grad = cells.n_obs * total.hess[..., 0], own.grad[:, 0]
+        steps = np.linalg.solve(hess, grad), np.linalg.solve(hess - own.hess[..., 0], grad)
+        plain += cells.counts[row] * np.outer(steps[0], steps[0])
+        wide += cells.counts[row] * np.outer(steps[1], steps[1])
+    stretch = widening(layout, np.ones(cells.n_cells), theta)
+    size, axes = scipy.linalg.eigh(wide, plain)
+    found = np.array([axis @ stretch @ plain @ stretch.T @ axis for axis in axes.T])
+    # Beside HC3 there is the factor of the t law, at most 3 in the variance.
+    assert (found > size - 1e-6).all()
+    assert (found <= 3 * size).all()
 
 
 def test_the_stretch_does_not_depend_on_the_coding():
