@@ -26,6 +26,7 @@ from benchmarks import (
     refine,
     speed,
     statements,
+    trimmed,
 )
 from benchmarks._report import only_printed
 
@@ -43,6 +44,8 @@ ALL: dict[str, Callable[..., None]] = {
     "refine": refine.run,
     "refine_families": refine.families,
     "refine_continuous": refine.more,
+    "trimmed": trimmed.run,
+    "trimmed_coverage": trimmed.coverage,
     "misfit": misfit.run,
     "statements": statements.run,
     "bounds": bounds.run,
