@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import scipy.linalg
 from click.testing import CliRunner
+from scipy import stats
 from scipy.special import expit
 
 import tvdbayes as tb
@@ -26,7 +27,7 @@ from tvdbayes.bootstrap import plan_of
 from tvdbayes.cli import main
 from tvdbayes.families import ALL_FAMILIES
 from tvdbayes.objective import Layout, Objective
-from tvdbayes.trimming import far_rows, rule, trimmed_fit, widening
+from tvdbayes.trimming import far_rows, rule, surplus, trimmed_fit, widening
 from tvdbayes.trimming.surplus import kept_share
 from tvdbayes.weights import Prior
 
@@ -94,13 +95,26 @@ def test_no_more_than_three_tenths_of_the_rows_are_far():
     assert 0.25 < cells.x_counts[far_rows(cells)].sum() / 1000 <= 0.3
 
 
-def test_weights_are_rows():
+def test_one_covariate_is_enough_where_there_are_many():
+    """Of twelve, one is 3.6 deviations out: not far out jointly, which takes 5.1."""
+    z = np.random.default_rng(5).normal(size=(2000, 12))
+    z[0] = 0.0
+    z[0, 3] = 3.6 * 1.4826 * np.median(np.abs(z[:, 3] - np.median(z[:, 3])))
+    cells = cells_of(z)
+    assert far_rows(cells)[(cells.x[:, 1:] == z[0]).all(1)].all()
+    z[0, 3] /= 1.3
+    cells = cells_of(z)
+    assert not far_rows(cells)[(cells.x[:, 1:] == z[0]).all(1)].any()
+
+
+def test_the_bulk_is_where_most_rows_are_not_most_distinct_ones():
     rng = np.random.default_rng(4)
-    z = rng.standard_t(4, (60, 2))
-    times = rng.integers(1, 5, 60)
-    weighted = cells_of(z, weights=times.astype(float))
-    repeated = cells_of(np.repeat(z, times, axis=0))
-    assert np.array_equal(far_rows(weighted), far_rows(repeated))
+    z = np.r_[rng.normal(size=100), rng.normal(40, 1, 20)]
+    weights = np.r_[np.ones(100), np.full(20, 30.0)]
+    cells = cells_of(z, weights=weights)
+    far = far_rows(cells)
+    assert far[cells.x[:, 1] < 20].all()
+    assert far[cells.x[:, 1] > 20].mean() < 0.2
 
 
 # Rows that are too many
@@ -147,6 +161,54 @@ def test_far_counts_are_dropped_row_by_row_where_groups_cannot_tell():
     assert wrong.sum() == 12
     assert (kept[wrong] < 0.5).all()
     assert cells.counts @ (1 - kept) < 14
+
+
+def test_the_tails_are_judged_row_by_row_and_lose_no_more_rows_than_are_too_many():
+    rng = np.random.default_rng(6)
+    z = rng.normal(size=400)
+    y = rng.poisson(np.exp(1.0 + 0.5 * z)).astype(float)
+    wrong = np.argsort(z)[:7]
+    y[wrong] = 14  # usual where z is large
+    cells = cells_of(z, y)
+    layout = Layout(Model(Poisson()), cells, Distinct(), cells)
+    theta = layout.bound.from_user(np.array([[1.0], [0.5]]))[:, 0]
+    kept = surplus._of_tails(layout, cells.p, theta, cells.n_obs)
+    assert (kept[np.isin(cells.x[cells.x_index, 1], z[wrong])] == 0).all()
+    dropped = cells.counts @ (1 - kept)
+    assert 7 <= dropped < 11
+
+
+def test_the_tail_of_a_name_is_the_probability_of_names_at_most_as_probable():
+    law = tb.Categorical(("a", "b", "c"))
+    eta = np.log(np.array([[0.2], [0.1]]) / 0.7)
+    y = np.array([0.0, 1.0, 2.0])
+    found = surplus._tail(law, y, np.repeat(eta, 3, axis=1), np.ones(3))
+    np.testing.assert_allclose(found, [1.0, 0.3, 0.1])
+
+
+def test_the_tail_of_a_count_is_near_its_probability():
+    """Of outcomes as far out on their side, where that is small."""
+    for rate in (3.0, 30.0, 300.0):
+        y = np.floor(rate + np.sqrt(rate) * np.array([-3.5, 3.0, 4.0, 5.0]))
+        y = y[y >= 0]
+        found = surplus._tail(Poisson(), y, np.full((1, y.size), np.log(rate)), np.ones(y.size))
+        exact = np.where(y > rate, stats.poisson.sf(y - 1, rate), stats.poisson.cdf(y, rate))
+        assert (np.abs(np.log(found / exact)) < 1.2).all()
+
+
+def test_rows_that_are_due_in_the_tails_are_those_of_the_law():
+    z = np.random.default_rng(7).normal(size=3000)
+    cells = cells_of(z, np.zeros(3000))
+    for law in (Poisson(), Bernoulli()):
+        layout = Layout(Model(law), cells, Distinct(), cells)
+        eta = 1.0 + 0.5 * cells.x[:, 1][None]
+        rng = np.random.default_rng(8)
+        simulated = np.zeros(3)
+        for _ in range(40):
+            tail = surplus._tail(law, law.sample(rng, eta, cells.trials), eta, cells.trials)
+            simulated += [(tail <= level).mean() / 40 for level in surplus._TAILS[-3:]]
+        due = surplus._due(layout, cells.x_counts / 3000, eta)[-3:]
+        np.testing.assert_allclose(due, simulated, atol=3e-4)
 
 
 # The estimate
@@ -210,13 +272,23 @@ def test_far_rows_agree_unless_their_likelihood_is_far_too_low(law):
         assert rule._agree(layout, theta, kept, far) == wanted
         # What was dropped before has no say.
         assert rule._agree(layout, theta, np.where(far[cells.x_index], 0.0, 1.0), far)
-        clipped = (0.02, 0.98) if law.binary else (0.0, 1.0)
+        clipped = (0.02, 0.98) if law.binary else (1e-300, 1.0)
 
         def value(y, clipped=clipped):
             return np.log(np.clip(law.pmf(y, eta[:, 300:], np.ones(60)), *clipped)).sum()
 
         chance = [value(law.sample(rng, eta[:, 300:], np.ones(60))) for _ in range(400)]
         assert (value(y[300:]) > np.mean(chance) - 6 * np.std(chance)) == wanted
+
+
+def test_a_few_sure_rows_cannot_decide_for_the_far_ones():
+    """Three of twenty rows answer 0 where the model is sure of 1."""
+    z = np.r_[np.random.default_rng(1).normal(size=100), np.linspace(9, 11, 20)]
+    y = np.r_[np.ones(100), np.ones(17), np.zeros(3)]
+    cells = cells_of(z, y)
+    layout = Layout(Model(Bernoulli()), cells, Distinct(), cells)
+    theta = layout.bound.from_user(np.array([[0.0], [1.0]]))[:, 0]
+    assert rule._agree(layout, theta, np.ones(cells.n_cells), cells.x[:, 1] > 8)
 
 
 def test_a_typing_error_in_x_costs_nothing():
@@ -417,6 +489,17 @@ def test_atoms_of_a_prior_keep_their_mass(base):
     assert np.isfinite(fit.draws).all()
     # The atoms tell of a rate that does not depend on x.
     assert abs(fit.draws[:, 1].mean()) < abs(without.draws[:, 1].mean())
+
+
+def test_a_prior_against_the_data_is_not_dropped():
+    """Twenty rows with 25 events would be; as the mass of a prior they stay, and pull."""
+    z, y, _, _ = count_rows(200)
+    atoms = cells_of(np.zeros((1, 2)), np.array([25.0]))
+    fit = fitted(cells_of(z, y), Poisson(), prior=Prior(20.0, atoms))
+    rows = fitted(cells_of(np.r_[z, np.zeros((20, 2))], np.r_[y, np.full(20, 25.0)]), Poisson())
+    assert fit.minimiser[0] > rows.minimiser[0] + 0.3
+    assert rows.kept_rows.share.min() == 0
+    np.testing.assert_allclose(fit.kept_rows.share.max(), 1)
 
 
 def test_it_is_saved_and_run_again(tmp_path):

@@ -102,8 +102,9 @@ class TrimmedPlan(AbstractPlan):
         if self.clean:
             return np.ones(cells.n_cells)
         if self.prior is not None:
-            # Atoms of a prior are no rows, and keep their mass.
-            return _looked_up(cells, self.robust.layout.cells, self.rows.share)
+            # Atoms of a prior that are drawn anew are no rows, and keep their mass.
+            known = dict(zip(_keys(self.robust.layout.cells), self.rows.share, strict=True))
+            return np.array([known.get(key, 1.0) for key in _keys(cells)])
         rows = trimmed_fit(replace(layout, fold=False), self.ordinary, self.closest)[1]
         return rows.share
 
@@ -132,7 +133,7 @@ def trimmed_plan(plan: NewtonPlan, found: Solved, pilot: bool) -> tuple[TrimmedP
     """
     layout = replace(plan.robust.layout.at_home(), fold=False)
     closest = layout.bound.from_user(found.robust.theta)[:, 0]
-    estimate, rows = trimmed_fit(layout, plan.ordinary, closest)
+    estimate, rows = trimmed_fit(layout, plan.ordinary, closest, _mass_of_prior(layout))
     trimmed = TrimmedPlan(
         robust=plan.robust,
         twin=plan.twin,
@@ -179,10 +180,13 @@ def _minimum(objective: Objective, p: Array, start: Array) -> Solution:
     return replace(found, status=np.where(away, int(Status.SEPARATED), found.status))
 
 
-def _looked_up(cells: Cells, known: Cells, share: Array) -> Array:
-    """The shares of those cells that are known; others have 1."""
-    own = dict(zip(_keys(known), share, strict=True))
-    return np.array([own.get(key, 1.0) for key in _keys(cells)])
+def _mass_of_prior(layout: Layout) -> Array | float:
+    """The share of each cell of the table that is not in the data."""
+    cells, data = layout.cells, layout.scale_on
+    if cells is data:
+        return 0.0
+    rows = dict(zip(_keys(data), data.counts, strict=True))
+    return 1 - np.array([rows.get(key, 0.0) for key in _keys(cells)]) / cells.counts
 
 
 def _keys(cells: Cells) -> list[bytes]:

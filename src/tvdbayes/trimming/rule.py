@@ -105,23 +105,30 @@ class KeptRows:
         return " ".join(found)
 
 
-def trimmed_fit(layout: Layout, ordinary: Array, closest: Array) -> tuple[Array, KeptRows]:
+def trimmed_fit(
+    layout: Layout, ordinary: Array, closest: Array, least: Array | float = 0.0
+) -> tuple[Array, KeptRows]:
     """The estimate (d,) from the whole table of a layout in which every outcome is compared.
 
     ``ordinary`` and ``closest`` (d,) are maximum likelihood and the closest model in total
-    variation. All parameters are standardised.
+    variation. All parameters are standardised. ``least`` (m,) is the share of each cell that is no
+    row but the mass of a prior, which is never dropped.
     """
     cells, n_obs = layout.cells, layout.cells.n_obs
     p, far = cells.p, far_rows(cells)
     central = np.where(far, 0.0, 1.0)[cells.x_index]
     judge = _judge(layout, central)
 
+    def keep(theta: Array, *, with_far: bool) -> Array:
+        share = kept_share(layout, p, theta, n_obs)
+        return np.maximum(share if with_far else share * central, least)
+
     def settle(theta: Array) -> tuple[float, Array, Array, bool]:
         for _ in range(2):
-            theta = weighted_fit(layout, p * central * kept_share(layout, p, theta, n_obs), theta)
-        agree = not far.any() or _agree(layout, theta, kept_share(layout, p, theta, n_obs), far)
+            theta = weighted_fit(layout, p * keep(theta, with_far=False), theta)
+        agree = not far.any() or _agree(layout, theta, keep(theta, with_far=True), far)
         for _ in range(3):
-            share = kept_share(layout, p, theta, n_obs) * (1.0 if agree else central)
+            share = keep(theta, with_far=agree)
             theta = weighted_fit(layout, p * share, theta)
         return judge(theta), theta, share, agree
 
@@ -177,19 +184,19 @@ def _agree(layout: Layout, theta: Array, kept: Array, far: BoolArray) -> bool:
     eta, trials = layout.bound.eta(theta[:, None])[:, rows, 0], cells.trials[rows]
     y, weights = family.nodes(eta, trials, 1.0)
 
-    def loss(y: Array, eta: Array, trials: Array) -> tuple[Array, Array]:
-        pmf = family.pmf(y, eta, trials)
-        if family.counts:
-            return pmf, np.log(np.maximum(pmf, 1e-300))
-        return pmf, np.log(np.clip(pmf, _CLIP, 1 - _CLIP))
+    def probability(y: Array, eta: Array, trials: Array) -> Array:
+        least = 1e-300 if family.counts else _CLIP
+        return np.clip(family.pmf(y, eta, trials), least, 1 - least)
 
-    pmf, value = loss(y, eta[:, None], trials)
-    mass = weights * pmf
+    pmf = probability(y, eta[:, None], trials)
+    value, mass = np.log(pmf), weights * pmf
+    # Clipped probabilities do not quite add up to 1.
+    mass = mass / mass.sum(0)
     mean = (mass * value).sum(0)
     variance = (mass * (value - mean) ** 2).sum(0)
     held = np.flatnonzero(far[cells.x_index])
     of = np.searchsorted(rows, cells.x_index[held])
-    own = loss(cells.y[held], eta[:, of], trials[of])[1]
+    own = np.log(probability(cells.y[held], eta[:, of], trials[of]))
     weight = kept[held] * cells.counts[held]
     spread = np.sqrt((kept[held] * weight) @ variance[of])
     return bool(weight @ (own - mean[of]) >= _DISAGREE * max(spread, 1e-6))
