@@ -324,7 +324,7 @@ class TestTraining:
         model = tb.Model(tb.Bernoulli(), SMALL)
         fit = quiet(model, cells, n_draws=2)
         plan = plan_of(fit)
-        all_explained = replace(plan, refined=True)
+        all_explained = replace(plan, refine="reweight")
         p = np.repeat(cells.p[:, None], 2, axis=1)
         from tvdbayes.bootstrap import _networks
 
