@@ -309,7 +309,10 @@ def test_a_bent_effect_that_would_cost_many_rows_is_fitted_by_all():
     assert kept.route == "ordinary" or fit.cells.p @ kept.share > 0.84
 
 
-@pytest.mark.parametrize("name", ["one column", "correlated", "levels", "offset", "trials"])
+SLOWLY = [pytest.param(name, marks=pytest.mark.slow) for name in ("offset", "trials", "levels")]
+
+
+@pytest.mark.parametrize("name", ["one column", "correlated", *SLOWLY])
 def test_estimate_and_kept_rows_are_the_same_in_any_units_and_coding(name):
     z, y, law, more = design(name)
     cells, _ = table(z, y, more)
@@ -442,6 +445,7 @@ def test_several_predictors_are_widened_as_if_each_row_had_been_left_out(law):
     assert (found <= 3 * size).all()
 
 
+@pytest.mark.slow
 def test_the_stretch_does_not_depend_on_the_coding():
     z, y, law, more = design("levels")
     for label in ("other reference", "other sign", "a unit of 1,000"):
