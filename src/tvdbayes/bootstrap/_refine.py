@@ -5,19 +5,17 @@ weight is cut to what can, and weighted maximum likelihood uses the rest of the 
 efficiency.
 """
 
-from tvdbayes._array import tiny, xp
-from tvdbayes._typing import Array
+from tvdbayes._array import xp
+from tvdbayes._typing import Array, BoolArray
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.solvers import newton
+from tvdbayes.trimming import good_share
 
 __all__ = ["explained", "reweighted_fit"]
 
 _PASSES = 3
 _DEVIATIONS = 3.0
 """Excess of data over model mass, in binomial standard deviations, that is called unexplained."""
-_ROUNDS = 2
-"""How often the good part of a group is estimated. A group all of whose rows are wrong then keeps
-next to nothing; in groups of few rows more rounds would follow the noise."""
 
 
 def explained(layout: Layout, p: Array, theta: Array, n_obs: float) -> Array:
@@ -29,16 +27,13 @@ def explained(layout: Layout, p: Array, theta: Array, n_obs: float) -> Array:
     has the mean of its shares.
     """
     units = layout.units
-    groups = units.group_of_unit
-    data_mass = xp.maximum(units.data_mass(p), tiny(p))
-    model_mass = units.total(units.atom_mass(p) * units.pairs.pmf(theta))
-    deviation = xp.sqrt(model_mass / (n_obs * units.n_partitions))
-    excess = data_mass > model_mass + _DEVIATIONS * deviation
-    in_group = groups.total(data_mass)
-    good = model_mass
-    for _ in range(_ROUNDS):
-        good = groups.spread(groups.total(xp.minimum(data_mass, good)) / in_group) * model_mass
-    return units.of_cells(xp.where(excess, xp.minimum(good / data_mass, 1.0), 1.0))
+
+    def too_many(data: Array, model: Array) -> BoolArray:
+        deviation = xp.sqrt(model / (n_obs * units.n_partitions))
+        excess: BoolArray = data > model + _DEVIATIONS * deviation
+        return excess
+
+    return good_share(layout, p, theta, too_many)
 
 
 def reweighted_fit(layout: Layout, twin: Objective, p: Array, theta: Array, n_obs: float) -> Array:

@@ -5,15 +5,17 @@ model: P(Poisson(expected) >= observed) below a level. What lies within chance k
 that on clean data a trimmed likelihood is the likelihood.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.special import ndtr
 
-from tvdbayes._array import poisson_tail, tiny
-from tvdbayes._typing import Array
+from tvdbayes._array import poisson_tail, tiny, xp
+from tvdbayes._typing import Array, BoolArray
 from tvdbayes.families import AbstractFamily
 from tvdbayes.objective import Layout
 
-__all__ = ["kept_share"]
+__all__ = ["good_share", "kept_share"]
 
 _GROUP_LEVEL = 0.005
 _ROUNDS = 2
@@ -35,23 +37,38 @@ def kept_share(layout: Layout, p: Array, theta: Array, n_obs: float) -> Array:
     )
 
 
-def _of_groups(layout: Layout, p: Array, theta: Array, n_obs: float) -> Array:
-    """Kept shares by groups, (m, B), of tables p (m, B) at parameters (d, B).
+def good_share(
+    layout: Layout, p: Array, theta: Array, too_many: Callable[[Array, Array], BoolArray]
+) -> Array:
+    """The share of each cell's mass that the model explains, (m, B), of tables p (m, B).
 
-    A unit (group and outcome) with a surplus keeps the mass that the model would give it if only
-    the good part of its group were there. A cell in several groups has the mean of its shares.
+    ``too_many`` says in which units (a group and an outcome) the masses of data and model (U, B)
+    differ by more than chance. Such a unit keeps the mass that the model at theta (d, B) would give
+    it if only the good part of its group were there. A cell in several groups has the mean of its
+    shares.
     """
     units = layout.units
     groups = units.group_of_unit
-    data = np.maximum(units.data_mass(p), tiny(p))
+    data = xp.maximum(units.data_mass(p), tiny(p))
     model = units.total(units.atom_mass(p) * units.pairs.pmf(theta))
-    scale = n_obs * units.n_partitions
-    surplus = (data > model) & (poisson_tail(scale * data, scale * model) < _GROUP_LEVEL)
+    in_group = groups.total(data)
     good = model
     for _ in range(_ROUNDS):
-        share = groups.total(np.minimum(data, good)) / groups.total(data)
-        good = groups.spread(share) * model
-    return units.of_cells(np.where(surplus, np.minimum(good / data, 1.0), 1.0))
+        good = groups.spread(groups.total(xp.minimum(data, good)) / in_group) * model
+    return units.of_cells(xp.where(too_many(data, model), xp.minimum(good / data, 1.0), 1.0))
+
+
+def _of_groups(layout: Layout, p: Array, theta: Array, n_obs: float) -> Array:
+    """Kept shares by groups, (m, B), of tables p (m, B) at parameters (d, B)."""
+    scale = n_obs * layout.units.n_partitions
+
+    def too_many(data: Array, model: Array) -> BoolArray:
+        surplus: BoolArray = (data > model) & (
+            poisson_tail(scale * data, scale * model) < _GROUP_LEVEL
+        )
+        return surplus
+
+    return good_share(layout, p, theta, too_many)
 
 
 def _of_tails(layout: Layout, p: Array, theta: Array, n_obs: float) -> Array:
