@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 # Compute with one BLAS thread everywhere: results are the same bit for bit, and draws are what
 # runs in parallel.
 export OPENBLAS_NUM_THREADS := 1
+# Compiled files are kept: without them every process of the tests would compile all it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 # uv installs in a third of the time that pip takes.
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python

@@ -16,6 +16,8 @@ from benchmarks import (
     continuous,
     cost,
     coverage,
+    default,
+    default_speed,
     engines,
     families,
     gpu,
@@ -26,13 +28,15 @@ from benchmarks import (
     refine,
     speed,
     statements,
-    trimmed,
+    textbook,
+    wrong_share,
 )
 from benchmarks._report import only_printed
 
 ALL: dict[str, Callable[..., None]] = {
     "accuracy": accuracy.run,
     "speed": speed.run,
+    "default_speed": default_speed.run,
     "coverage": coverage.run,
     "continuous": continuous.point_estimates,
     "settings": continuous.settings,
@@ -44,9 +48,12 @@ ALL: dict[str, Callable[..., None]] = {
     "refine": refine.run,
     "refine_families": refine.families,
     "refine_continuous": refine.more,
-    "trimmed": trimmed.run,
-    "trimmed_coverage": trimmed.coverage,
+    "default": default.run,
+    "default_glmrob": default.beside_r,
+    "default_coverage": default.coverage,
+    "default_real": default.on_real_data,
     "misfit": misfit.run,
+    "wrong_share": wrong_share.run,
     "statements": statements.run,
     "bounds": bounds.run,
     "cost": cost.run,
@@ -59,6 +66,7 @@ ALL: dict[str, Callable[..., None]] = {
     "large": large.run,
     "engines": engines.run,
     "comparison": comparison.run,
+    "textbook": textbook.run,
 }
 """Each takes ``quick``, whether to run on little data."""
 NEEDS_A_GPU = ("gpu", "gpu_large", "gpu_networks")

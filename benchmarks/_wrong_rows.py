@@ -47,8 +47,11 @@ class Data:
         return Bernoulli() if set(np.unique(self.y)) <= {0, 1} else Poisson()
 
 
-def make(model, n, p, kind, number, seed=0):
-    """Data set `number` of a setting."""
+def make(model, n, p, kind, number, seed=0, probability=None):
+    """Data set `number` of a setting.
+
+    With a probability every row is wrong with it, independently, in place of a fixed share.
+    """
     binary = model == "logit"
     rng = np.random.default_rng([seed, number, n, p, binary, *kind.encode()])
     places = np.arange(p)
@@ -73,6 +76,8 @@ def make(model, n, p, kind, number, seed=0):
     y = outcomes(eta)
     bad = np.zeros(n, bool)
     bad[rng.permutation(n)[: round(KINDS[model][kind] * n)]] = True
+    if probability is not None:
+        bad = rng.random(n) < probability
     if kind == "surest flipped 10 %":
         bad[:] = False
         bad[np.argsort(-eta)[: round(0.1 * n)]] = True

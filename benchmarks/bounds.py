@@ -240,7 +240,9 @@ def split(n_runs, n=600):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", tb.TVDBayesWarning)
             cells = Cells.from_rows(*rows(n // 2))
-            fit = tb.posterior_bootstrap(Model(Bernoulli()), cells, n_draws=0, seed=number)
+            fit = tb.posterior_bootstrap(
+                Model(Bernoulli()), cells, n_draws=0, seed=number, refine=None
+            )
         judged = misfit_upper(fit, Cells.from_rows(*rows(n // 2)), DELTA)
         # Of many rows in few groups hardly any of the plug-in distance is noise.
         truth = misfit_upper(fit, fresh, DELTA).distance

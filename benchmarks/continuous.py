@@ -27,6 +27,7 @@ def fit(x, y, family, n_draws=0, kinds=TWO_SIZES, seed=0):
             n_draws=n_draws,
             partition=KMeansGroups(kinds),
             seed=seed,
+            refine=None,
         )
 
 

@@ -64,7 +64,7 @@ def compare(name, x, y, family, n_bfgs=6, n_blocks=4, n_draws=1000):
         groups = Auto().learn(cells, d, 0)
         layout = Layout(Model(family), cells, groups, cells, family.binary)
         if family.counts:
-            bins = tb.posterior_bootstrap(Model(family), cells, n_draws=0).bins
+            bins = tb.posterior_bootstrap(Model(family), cells, n_draws=0, refine=None).bins
             layout = replace(layout, bins=bins)
         size = block_size(layout.units.n_elements + d * d)
         plan, _ = prepare(layout, TVD(), ridge="auto", cells=cells, prior=None, seed=0, size=size)
@@ -81,7 +81,7 @@ def compare(name, x, y, family, n_bfgs=6, n_blocks=4, n_draws=1000):
     index = np.arange(n_bfgs)
     gap = found.value[:n_bfgs] - problem.take(index).value(np.column_stack(slow))
     fit_start = time.perf_counter()
-    tb.posterior_bootstrap(Model(family), cells, n_draws=n_draws)
+    tb.posterior_bootstrap(Model(family), cells, n_draws=n_draws, refine=None)
     whole = time.perf_counter() - fit_start
     return name, 1e3 * ours, 1e3 * bfgs, bfgs / ours, gap.max(), whole
 
@@ -116,7 +116,7 @@ def million(quick=False):
     cells = Cells.from_rows(x, y)
     del x, y
     start = time.perf_counter()
-    fit = tb.posterior_bootstrap(Model(Bernoulli()), cells, n_draws=n_draws)
+    fit = tb.posterior_bootstrap(Model(Bernoulli()), cells, n_draws=n_draws, refine=None)
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     error = float(np.sqrt(np.mean((fit.estimate - beta) ** 2)))

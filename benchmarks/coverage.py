@@ -17,7 +17,7 @@ def coverage(n, share, shift, n_sets=1000, n_draws=300):
     for number in range(n_sets):
         rng = np.random.default_rng([n, int(100 * share), shift, number])
         model, cells = poisson_table(rng, n=n, share=share, shift=shift)
-        fit = tb.posterior_bootstrap(model, cells, n_draws=n_draws, seed=number)
+        fit = tb.posterior_bootstrap(model, cells, n_draws=n_draws, seed=number, refine=None)
         for i, draws in enumerate((fit.draws, fit.kld_draws)):
             low, high = np.quantile(draws[:, 0], [0.05, 0.95])
             covered[i] += low <= np.log(3) <= high
@@ -32,7 +32,11 @@ def continuous_coverage(design, size, family, share, n_sets=150, n_draws=200):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", tb.TVDBayesWarning)
             fit = tb.posterior_bootstrap(
-                Model(family), Cells.from_rows(x, y), n_draws=n_draws, seed=number
+                Model(family),
+                Cells.from_rows(x, y),
+                n_draws=n_draws,
+                seed=number,
+                refine=None,
             )
         inside = []
         for draws in (fit.draws, fit.kld_draws):

@@ -91,7 +91,11 @@ def run(quick=False):
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", tb.TVDBayesWarning)
                     fit = tb.posterior_bootstrap(
-                        Model(law), Cells.from_rows(x, y), n_draws=10 if quick else 100, seed=number
+                        Model(law),
+                        Cells.from_rows(x, y),
+                        n_draws=10 if quick else 100,
+                        seed=number,
+                        refine=None,
                     )
                 return rmse(fit.estimate, truth), rmse(fit.kld_minimiser, truth)
 
@@ -127,7 +131,9 @@ def bins(quick=False):
                 cells = Cells.from_rows(np.ones((n, 1)), y)
                 return [
                     np.exp(
-                        tb.posterior_bootstrap(Model(law), cells, n_draws=0, bins=kind).minimiser
+                        tb.posterior_bootstrap(
+                            Model(law), cells, n_draws=0, bins=kind, refine=None
+                        ).minimiser
                     )
                     for kind in ("none", "auto")
                 ]

@@ -25,7 +25,7 @@ def fit(cells, n_draws, **how):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tb.TVDBayesWarning)
         started = time.perf_counter()
-        found = tb.posterior_bootstrap(MODEL, cells, n_draws=n_draws, **how)
+        found = tb.posterior_bootstrap(MODEL, cells, n_draws=n_draws, refine=None, **how)
     return found, time.perf_counter() - started
 
 

@@ -49,7 +49,9 @@ def judge(design, number, n_draws=300):
     made = compress(x, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tb.TVDBayesWarning)
-        fit = tb.posterior_bootstrap(Model(law), made.cells, n_draws=n_draws, seed=number)
+        fit = tb.posterior_bootstrap(
+            Model(law), made.cells, n_draws=n_draws, seed=number, refine=None
+        )
     chance = replicate(fit)
     share = misfit(fit.distance, chance.distance)
     flag = cell_scores(fit).stands_out(chance.threshold(FALSE_ALARM))[made.cell_of_row]

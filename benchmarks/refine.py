@@ -109,7 +109,7 @@ def judge(design, number, n_draws=N_DRAWS):
     run = partial(tb.posterior_bootstrap, Model(law), cells, n_draws=n_draws, seed=number)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tb.TVDBayesWarning)
-        plain, refined = run(), run(refine="reweight")
+        plain, refined = run(refine=None), run(refine="reweight")
         power = run(divergence=DensityPower())
     found = [(fit.estimate, fit.draws) for fit in (refined, plain, power)]
     found.append((plain.kld_minimiser, plain.kld_draws))

@@ -45,14 +45,19 @@ def against_reference(n_draws=1000, repeats=5):
     cases = [
         (
             "contaminated Poisson, n=400",
-            lambda: tb.fit("y ~ 1", {"y": counts}, n_draws=n_draws),
+            lambda: tb.fit("y ~ 1", {"y": counts}, n_draws=n_draws, refine=None),
             Model(Poisson()),
             Cells.from_rows(np.ones((counts.size, 1)), counts),
         ),
         (
             "zero-inflated binomial, n=800",
             lambda: tb.fit(
-                "y ~ a + b - 1", successes, family="binomial", trials=trials, n_draws=n_draws
+                "y ~ a + b - 1",
+                successes,
+                family="binomial",
+                trials=trials,
+                n_draws=n_draws,
+                refine=None,
             ),
             Model(Binomial()),
             Cells.from_rows(x, y, trials=np.full(y.size, trials)),
@@ -80,7 +85,10 @@ def with_rows_behind(n_draws=1000, repeats=5):
             trials=small.trials[small.x_index],
         )
         seconds = clock(
-            lambda t=table: tb.posterior_bootstrap(Model(Binomial()), t, n_draws=n_draws), repeats
+            lambda t=table: tb.posterior_bootstrap(
+                Model(Binomial()), t, n_draws=n_draws, refine=None
+            ),
+            repeats,
         )
         lines.append((f"zero-inflated binomial, {rows:,} rows", table.n_cells, seconds))
     first = lines[0][2]

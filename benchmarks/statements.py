@@ -10,6 +10,7 @@ from joblib import Parallel, delayed
 import tvdbayes as tb
 from benchmarks._report import Table
 from tvdbayes.bounds.misfit import fitted_half
+from tvdbayes.posterior.rows import MOSTLY
 from tvdbayes.posterior.rules import FALSE_ALARM, RULES
 
 N_SETS = 200
@@ -17,9 +18,14 @@ N_DRAWS = 200
 CONFIDENCE = 0.95
 
 FLAG, LOWER, CERTIFICATE = "rows(): any flag", "misfit(): lower > 0", "certificate below the truth"
+DROPPED, FAR = "rows(): any row dropped", "rows(): far rows kept out as a block"
+WRONG = "misfit(): wrong_low > 0"
 STATED = {
     **{f"check(): {rule.about}": rule.false_alarm for rule in RULES},
     FLAG: FALSE_ALARM,
+    FAR: 0.001,
+    DROPPED: None,
+    WRONG: FALSE_ALARM,
     LOWER: FALSE_ALARM,
     CERTIFICATE: 1 - CONFIDENCE,
 }
@@ -106,8 +112,15 @@ def judge(design, number, n_rows):
         )
         said = {f"check(): {f.about}" for f in fit.check().findings if f.level != "good"}
         found = fit.misfit(certificate=CONFIDENCE)
-        if fit.rows()["flag"].any():
+        rows = fit.rows()
+        if rows["flag"].any():
             said.add(FLAG)
+        if not fit.posterior.kept_rows.far_agree:
+            said.add(FAR)
+        if (rows["kept"] < MOSTLY).any():
+            said.add(DROPPED)
+        if found.wrong_low:
+            said.add(WRONG)
         if found.lower > 0:
             said.add(LOWER)
         half, _ = fitted_half(fit.posterior)
@@ -150,7 +163,9 @@ def run(quick: bool = False):
         "statements",
         f"Share of clean data sets ({n_sets} of each design, {N_DRAWS} draws each) on which a "
         "statement is made: a line of `check()` with the level note or problem, a flag of "
-        f"`rows()`, a lower bound of `misfit()` above 0, and a certificate (confidence "
+        "`rows()`, far rows that are kept out as a block (which flags them), rows that are mostly "
+        "dropped, a share of wrong rows whose 90 % interval begins above 0, a lower bound of "
+        "`misfit()` above 0, and a certificate (confidence "
         f"{CONFIDENCE:.0%}) below the true distance of the model that it is about. Beside them the "
         "largest share that is stated, and the Monte-Carlo error of such a share; a fact is always "
         "true when it is stated, and no alarm. Rows: "

@@ -37,7 +37,7 @@ myst_heading_anchors = 3
 
 # Code cells run on every build, in a kernel that draws sharp pictures; one that fails ends it.
 nb_execution_mode = "force"
-nb_execution_timeout = 300
+nb_execution_timeout = 900
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 KERNEL = HERE / "_build" / "ipython" / "profile_default"

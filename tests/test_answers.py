@@ -123,6 +123,7 @@ def test_the_check_says_what_is_good_and_what_is_not(fit):
             {"y": [0, 1, 1, 2, 3, 5], "x": [0, 1, 2, 3, 4, 5]},
             n_draws=4,
             partition="distinct",
+            refine=None,
         )
     problems = small.check(misfit=False).problems
     assert any("too few" in p.text for p in problems)
@@ -131,7 +132,7 @@ def test_the_check_says_what_is_good_and_what_is_not(fit):
 
 def test_a_flat_distance_is_called_a_tie():
     y = np.r_[np.random.default_rng(5).poisson(3, 2000), np.full(500, 60)]
-    loose = tb.fit("y ~ 1", {"y": y}, n_draws=60)
+    loose = tb.fit("y ~ 1", {"y": y}, n_draws=60, refine=None)
     assert "nearly constant for Intercept from" in str(loose.check(misfit=False))
 
 

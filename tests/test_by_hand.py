@@ -49,7 +49,7 @@ def record(family, y=Y, **changes):
     """A fit of forty rows, with these draws."""
     cells = Cells.from_counts(X, y, COUNTS)
     fit = tb.posterior_bootstrap(
-        Model(family), cells, n_draws=4, partition=Distinct(), ridge=0.01, bins="none"
+        Model(family), cells, n_draws=4, partition=Distinct(), ridge=0.01, bins="none", refine=None
     )
     fixed = {"draws": DRAWS, "kld_draws": KLD_DRAWS, "shift": np.zeros(2)}
     return replace(fit, **{**fixed, **changes})
@@ -116,7 +116,9 @@ def test_the_misfit_is_that_of_its_draws():
 def test_a_threshold_is_a_rank_of_the_clean_data_sets():
     """Of 99 clean data sets and the one at hand, a tenth may exceed it: the 90th of 99."""
     chance = Replicates(
-        *([np.zeros(99)] * 4), surprise=np.random.default_rng(0).permutation(99) + 0.0
+        *([np.zeros(99)] * 4),
+        surprise=np.random.default_rng(0).permutation(99) + 0.0,
+        dropped=np.zeros(99),
     )
     assert chance.threshold(0.1) == 89.0
     assert chance.threshold(0.005) == np.inf
@@ -135,7 +137,7 @@ def test_replicates_have_as_many_rows_at_every_x_and_the_law_of_the_minimiser():
 
 def test_a_fitted_model_leaves_less_than_the_one_that_made_the_data(rng):
     cells = Cells.from_rows(np.ones((80, 1)), rng.poisson(3, 80))
-    fit = tb.posterior_bootstrap(Model(Poisson()), cells, n_draws=0)
+    fit = tb.posterior_bootstrap(Model(Poisson()), cells, n_draws=0, refine=None)
     chance = replicate(fit, 20)
     assert (chance.even <= chance.unfitted + 1e-9).all()
     assert chance.even.mean() < 0.95 * chance.unfitted.mean()
@@ -370,7 +372,7 @@ def test_uncertified_draws_are_counted_in_a_warning(counts):
 def test_draws_of_every_block_are_those_of_their_number():
     """Answers without covariates: both fits are the share of their weights."""
     cells = Cells.from_counts(np.ones((2, 1)), [0, 1], [30, 14])
-    fit = tb.posterior_bootstrap(Model(Bernoulli()), cells, n_draws=1100, seed=5)
+    fit = tb.posterior_bootstrap(Model(Bernoulli()), cells, n_draws=1100, seed=5, refine=None)
     share = reweight(cells, Stream.draws(5), 1100).p[1]
     assert np.allclose(expit(fit.kld_draws[:, 0]), share, atol=1e-6)
     assert np.allclose(expit(fit.draws[:, 0]), share, atol=1e-6)

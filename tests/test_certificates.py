@@ -243,7 +243,10 @@ def test_the_half_is_what_a_fit_of_these_rows_gives(name, monkeypatch):
 )
 def test_every_option_moves_the_model_that_is_judged(name, plainly):
     with_option, without = (
-        fitted_half(tb.fit(OPTIONS[k][0], DATA, n_draws=0, **OPTIONS[k][1]).posterior)[0]
+        # Groups and bins say which model is closest, and hardly move one that trims few rows.
+        fitted_half(
+            tb.fit(OPTIONS[k][0], DATA, n_draws=0, **{"refine": None, **OPTIONS[k][1]}).posterior
+        )[0]
         for k in (name, plainly)
     )
     assert not np.array_equal(with_option.minimiser, without.minimiser)

@@ -240,6 +240,18 @@ def test_calibration_keeps_equal_predictions_together():
     assert found.observed.tolist() == [10 / 80, 10 / 20]
 
 
+def test_calibration_is_of_the_rows_that_were_used(rng):
+    x = np.repeat([0, 1], 100)
+    y = rng.poisson(np.exp(1 + x))
+    wrong = np.arange(200) % 20 == 0
+    fit = tb.fit("y ~ x", {"x": x, "y": np.where(wrong, y + 100, y)}, n_draws=0)
+    robust, ordinary = fit.calibration(2), fit.calibration(2, ordinary=True)
+    assert robust.counts.tolist() == [95, 95]
+    assert np.allclose(robust.observed, [y[~wrong & (x == k)].mean() for k in (0, 1)])
+    assert np.allclose(robust.observed, robust.predicted, rtol=1e-3)
+    assert ordinary.counts.tolist() == [100, 100]
+
+
 def test_calibration_of_levels_counts_and_trials(rng, right):
     levels = ones(np.repeat([0, 1, 2], [10, 20, 30]))
     for family in (tb.Ordinal(LEVELS), tb.Categorical(LEVELS)):

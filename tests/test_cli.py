@@ -329,7 +329,8 @@ def test_check_finds_groups_and_bins_where_x_is_continuous():
 
 def test_check_warns_of_small_groups():
     shown = succeed(
-        *("check", "visits.csv", "visits ~ share", "--partition", "distinct", "--draws", "20")
+        *("check", "visits.csv", "visits ~ share", "--partition", "distinct", "--draws", "20"),
+        *("--refine", "none"),
     )
     assert "note: The median row is compared with only 1 rows" in shown
     assert "--partition auto" in " ".join(shown.split())
@@ -450,9 +451,10 @@ def test_without_a_command_the_help_is_shown():
 def test_the_demo_says_where_the_report_is(folder):
     shown = succeed("demo", "--out", "show")
     assert shown.endswith("Report: show/report.html\n")
+    assert "19 of the 19 months with an error are flagged, and 0 of the other 173." in shown
     assert {path.name for path in (folder / "show").iterdir()} == {
         *OUTPUTS,
-        "RecreationDemand.csv",
+        "van_drivers.csv",
     }
     page = (folder / "show" / "report.html").read_text()
     (command,) = re.findall(r"tvdbayes fit .*", page)

@@ -256,3 +256,23 @@ def test_laws_that_are_nearly_one_point_are_seen_on_both_sides():
     rare = np.array([[-16.0]])
     assert Binomial().degenerate(rare, one)[0]
     assert not Binomial().degenerate(rare, 1e4 * one)[0]
+
+
+@pytest.mark.parametrize(
+    "family", [f for f in ALL_FAMILIES if f.canonical], ids=lambda family: family.name
+)
+def test_a_canonical_law_is_given_by_its_cumulant(family):
+    rng = np.random.default_rng(0)
+    trials = np.full((40, 1), 9.0 if family.needs_trials else 1.0)
+    eta = rng.normal(size=(1, 40, 3))
+    y = family.sample(rng, eta[..., :1], trials)
+    value, mean, variance = family.cumulant(eta, trials)
+    log_pmf, score, curvature = family.log_jet(y, eta, trials)
+    constant = log_pmf - (y * eta[0] - value)
+    np.testing.assert_allclose(
+        constant, np.broadcast_to(constant[:, :1], constant.shape), atol=1e-12
+    )
+    np.testing.assert_allclose(score[0], y - mean, atol=1e-12)
+    np.testing.assert_allclose(
+        curvature[0, 0], np.broadcast_to(-variance, log_pmf.shape), atol=1e-12
+    )

@@ -87,7 +87,7 @@ def test_a_prior_through_the_door(data):
 def test_few_rows_per_x_warn(rng):
     frame = {"y": rng.poisson(3, 60), "x": rng.normal(size=60)}
     with pytest.warns(tb.SmallGroupsWarning, match="median group: 1"):
-        tb.fit("y ~ x", frame, n_draws=2, partition="distinct")
+        tb.fit("y ~ x", frame, n_draws=2, partition="distinct", refine=None)
 
 
 BAD = [

@@ -135,10 +135,13 @@ def test_leverage_rows_are_flagged_in_groups():
 
 
 def test_a_threshold_is_exceeded_as_often_as_stated():
-    fit, _ = rate_fit(data=4)
+    fit, _ = rate_fit(data=4, refine=None)
     chance = replicate(fit, 199)
     assert np.isclose((chance.surprise > chance.threshold(0.1)).mean(), 0.1, atol=0.011)
     assert replicate(fit, 20).threshold(0.001) == np.inf
+    # Of a trimmed fit most replicates have no row that is dropped, and so no surprise.
+    trimmed = replicate(rate_fit(data=4, refine="trim")[0], 199)
+    assert (trimmed.surprise > trimmed.threshold(0.1)).mean() <= 0.1
 
 
 def test_replicates_do_not_depend_on_how_many_there_are():

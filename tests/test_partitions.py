@@ -194,14 +194,19 @@ def test_the_report_says_what_the_groups_are(rng):
 def test_too_few_rows_for_the_parameters_warn(rng):
     x, y, _ = logit_rows(rng, 120, p=9)
     with pytest.warns(tb.TooFewRowsWarning, match="9 parameters"):
-        tb.posterior_bootstrap(Model(Bernoulli()), Cells.from_rows(x, y), n_draws=0)
+        tb.posterior_bootstrap(Model(Bernoulli()), Cells.from_rows(x, y), n_draws=0, refine=None)
 
 
 def test_single_rows_warn_by_their_name(rng):
     x, y, _ = logit_rows(rng, 200)
     with pytest.warns(tb.SmallGroupsWarning, match="median group: 1"):
         tb.posterior_bootstrap(
-            Model(Bernoulli()), Cells.from_rows(x, y), n_draws=0, partition=Singletons(), ridge=0.01
+            Model(Bernoulli()),
+            Cells.from_rows(x, y),
+            n_draws=0,
+            partition=Singletons(),
+            ridge=0.01,
+            refine=None,
         )
 
 
@@ -263,7 +268,9 @@ def test_bad_clusters_are_refused(arguments):
 
 def test_draws_are_centred_on_the_estimate(rng):
     x, y, _ = logit_rows(rng, 500, share=0.07)
-    fit = tb.posterior_bootstrap(Model(Bernoulli()), Cells.from_rows(x, y), n_draws=400)
+    fit = tb.posterior_bootstrap(
+        Model(Bernoulli()), Cells.from_rows(x, y), n_draws=400, refine=None
+    )
     off = np.abs(np.median(fit.draws, axis=0) - fit.estimate) / fit.draws.std(0)
     # The centre of 64 pilot draws is known to an eighth of a standard deviation.
     assert off.max() < 0.5

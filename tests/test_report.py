@@ -215,14 +215,16 @@ def line(name, robust, ordinary, differs=True):
 
 
 def test_a_changed_conclusion_is_named():
-    said = list(_page._comparison((line("Intercept", 1, 0), line("age", 0, 1), line("x", 1, 1))))
+    said = list(
+        _page._comparison((line("Intercept", 1, 0), line("age", 0, 1), line("x", 1, 1)), "")
+    )
     assert len(said) == 2
     assert said[0].startswith("The robust and the ordinary fit differ in Intercept, age and x (5%")
     assert said[1].endswith("conclusions change for age (ordinary above 0, robust open).")
 
 
 def test_changed_sizes_are_told_from_changed_conclusions():
-    said = list(_page._comparison((line("age", 1, 1), line("x", 0, 1, differs=False))))
+    said = list(_page._comparison((line("age", 1, 1), line("x", 0, 1, differs=False)), ""))
     assert said[1].startswith("Sizes change, directions do not")
     assert said[2].startswith("How sure one can be changes for x (ordinary above 0, robust open)")
 
@@ -337,7 +339,13 @@ def test_problems_come_first_and_are_in_the_headline():
     rng = np.random.default_rng(0)
     x = rng.normal(size=60)
     with pytest.warns(tb.SmallGroupsWarning):
-        fit = tb.fit("y ~ x", {"y": rng.poisson(3, 60), "x": x}, partition="distinct", n_draws=20)
+        fit = tb.fit(
+            "y ~ x",
+            {"y": rng.poisson(3, 60), "x": x},
+            partition="distinct",
+            n_draws=20,
+            refine=None,
+        )
     page = gathered(fit)
     assert page.findings[0].level == "problem"
     assert page.findings[-1].level == "good"

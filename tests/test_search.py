@@ -105,7 +105,9 @@ def test_every_draw_finds_the_rates_that_its_weights_favour():
     x = np.repeat([[1.0, 0.0], [1.0, 1.0]], 100, axis=0)
     high = np.tile(np.arange(100) % 20 < 9, 2)
     cells = Cells.from_rows(x, rng.poisson(np.where(high, 20, 2)))
-    fit = tb.posterior_bootstrap(Model(Poisson()), cells, n_draws=100, partition=Distinct())
+    fit = tb.posterior_bootstrap(
+        Model(Poisson()), cells, n_draws=100, partition=Distinct(), refine=None
+    )
     p = reweight(cells, Stream.draws(fit.seed), 100).p
     rate = np.exp(np.arange(-1, 4, 5e-3))
     lowest = np.zeros(100)

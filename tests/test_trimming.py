@@ -27,7 +27,8 @@ from tvdbayes.bootstrap import plan_of
 from tvdbayes.cli import main
 from tvdbayes.families import ALL_FAMILIES
 from tvdbayes.objective import Layout, Objective
-from tvdbayes.trimming import far_rows, rule, surplus, trimmed_fit, widening
+from tvdbayes.posterior.rows_used import rows_used
+from tvdbayes.trimming import bend, far_rows, rule, surplus, trimmed_fit, widening, words
 from tvdbayes.trimming.surplus import kept_share
 from tvdbayes.weights import Prior
 
@@ -172,7 +173,7 @@ def test_the_tails_are_judged_row_by_row_and_lose_no_more_rows_than_are_too_many
     cells = cells_of(z, y)
     layout = Layout(Model(Poisson()), cells, Distinct(), cells)
     theta = layout.bound.from_user(np.array([[1.0], [0.5]]))[:, 0]
-    kept = surplus._of_tails(layout, cells.p, theta, cells.n_obs)
+    kept = surplus._of_tails(layout, cells.p[:, None], theta[:, None], cells.n_obs)[:, 0]
     assert (kept[np.isin(cells.x[cells.x_index, 1], z[wrong])] == 0).all()
     dropped = cells.counts @ (1 - kept)
     assert 7 <= dropped < 11
@@ -577,26 +578,130 @@ def test_the_fit_says_which_rows_it_used():
     z, y, _, _ = count_rows(400, 0.1)
     cells = cells_of(z, y)
     fit = fitted(cells, Poisson())
-    said = fit.kept_rows.sentences(cells)
-    n_far = int(cells.x_counts[fit.kept_rows.far].sum())
-    assert said.startswith("41 of 400 rows were dropped: more of these outcomes")
-    assert f"{n_far} rows far out in the covariates agree with the others." in said
+    assert fit.kept_rows.of_all(cells).startswith("41 of 400 rows were dropped: more of these")
+    assert "agree with the others" in fit.kept_rows.of_far(cells)
     kept = replace(fit.kept_rows, far_agree=False, route="closest")
-    said = kept.sentences(cells)
-    assert "contradict the fit to the others" in said
-    assert "began at the closest model" in said
-    all_rows = np.ones(cells.n_cells)
-    assert replace(kept, share=all_rows, route="ordinary").sentences(cells).startswith("All 400")
-    assert replace(fit.kept_rows, share=all_rows).sentences(cells).startswith("All 400 rows are us")
+    assert "contradict the fit to the others" in kept.of_far(cells)
+    assert "began at the closest model" in kept.of_all(cells)
+    all_rows = replace(kept, share=np.ones(cells.n_cells))
+    whole = replace(all_rows, route="ordinary")
+    assert whole.of_all(cells).startswith("All 400")
+    assert not whole.of_far(cells)
+    assert all_rows.of_all(cells).startswith("All 400 rows are us")
+
+
+def test_far_rows_are_told_by_the_column_and_range_that_they_are_in():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(200, 2)).clip(-2, 2)
+    z[:6, 1] = 7.5
+    names = ("one", "age", "income")
+
+    def said(z):
+        cells = cells_of(z, names=names)
+        return words.where(cells, far_rows(cells))
+
+    assert said(z) == "6 rows with income of 7.5 or more"
+    z[:3, 1] *= -1
+    z[6:8, 0] = -9
+    assert said(z) == "8 rows far out, 6 of them with income of 7.5 or more or -7.5 or less,"
+    z = rng.normal(size=(300, 2)) @ np.array([[1.0, 0.95], [0.0, np.sqrt(1 - 0.95**2)]])
+    z[:9] = np.array([2.0, -2.0]) + rng.normal(0, 0.05, (9, 2))
+    assert said(z.clip(-2.5, 2.5)).endswith(" together")
+
+
+def bent_rows(bad=False, seed=0, n=400):
+    """Rates that fall beyond 1 of x, with rows far out; or a line, with rows far out that are 0."""
+    rng = np.random.default_rng(seed)
+    x, z = rng.normal(size=(2, n))
+    x[:20] = 4 + 0.4 * rng.normal(size=20)
+    y = rng.poisson(np.exp(1 + 0.5 * (x if bad else np.where(x > 1, 2 - x, x)) - 0.3 * z))
+    if bad:
+        y[:20] = 0
+    return np.column_stack([x, z]), y.astype(float)
+
+
+def test_a_bend_that_begins_among_the_others_lets_far_rows_in_and_bad_rows_stay_out():
+    z, y = bent_rows()
+    cells = cells_of(z, y, names=("one", "income", "age"))
+    fit = fitted(cells, Poisson())
+    assert fit.kept_rows.bend == 1
+    far = fit.kept_rows.far[cells.x_index]
+    assert fit.kept_rows.share[far].mean() > 0.9
+    assert fit.kept_rows.without_far[1] > 2 * fit.minimiser[1]
+    assert "the effect of income seems to bend" in fit.kept_rows.of_far(cells)
+    cells = cells_of(*bent_rows(bad=True))
+    fit = fitted(cells, Poisson())
+    assert fit.kept_rows.bend is None
+    assert fit.kept_rows.far_kept_out(cells)
+    assert abs(fit.minimiser[1] - 0.5) < 0.1 < abs(fit.kld_minimiser[1] - 0.5)
+
+
+def test_a_bend_is_the_same_in_other_units_and_order_and_beside_a_dispersion():
+    z, y = bent_rows()
+    law = tb.NegativeBinomial()
+    fit = fitted(cells_of(z, y), law)
+    assert fit.kept_rows.bend == 1
+    turned = fitted(cells_of(np.column_stack([z[:, 1], 100 - 7 * z[:, 0]]), y), law)
+    assert turned.kept_rows.bend == 2
+    np.testing.assert_allclose(-7 * turned.minimiser[2], fit.minimiser[1], atol=1e-4)
+
+
+def test_a_bend_has_its_hinges_in_the_main_predictor_alone():
+    z, y = bent_rows()
+    cells = cells_of(z, y)
+    model = Model(tb.NegativeBinomial(), tb.Linear(((0, 1, 2), (-1, 2))))
+    layout = Layout(model, cells, Distinct(), cells)
+    bent = bend._bent(layout, 1, far_rows(cells))
+    assert bent.linear.blocks == ((0, 1, 2, 3, 4), (-1, 2))
+    theta = np.array([0.3, 0.2, -0.1, 0.4, 0.1])
+    there = bend._start(layout, bent, theta)
+    np.testing.assert_allclose(
+        bent.bound.eta(there[:, None]), layout.bound.eta(theta[:, None]), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(("n_far", "judged"), [(1, False), (30, True)])
+def test_few_far_rows_cannot_be_judged_and_many_can(n_far, judged):
+    rng = np.random.default_rng(3)
+    x = np.r_[rng.normal(size=300).clip(-2, 2), np.linspace(3.5, 4, n_far)]
+    y = (rng.random(len(x)) < expit(0.8 * x)).astype(float)
+    cells = cells_of(x, y)
+    kept = fitted(cells).kept_rows
+    assert kept.far_agree
+    assert kept.far_judged == judged
+    assert ("too few to be judged" in kept.of_far(cells)) != judged
+
+
+def test_both_answers_are_said_where_they_differ():
+    def found(z, y):
+        data = {"y": y, "income": z[:, 0], "age": z[:, 1]}
+        fit = tb.fit("y ~ income + age", data, n_draws=60)
+        return fit, rows_used(fit.posterior)
+
+    fit, used = found(*bent_rows(bad=True))
+    assert used.doubtful
+    assert "with income of" in used.far
+    for said in ("The coefficient of income is 0.5", 'divergence="kld"', "bs(income)"):
+        assert said in used.far
+    assert used.far in str(fit.summary())
+    (finding,) = (f for f in fit.check(misfit=False).findings if f.about == "far rows")
+    assert (finding.level, finding.text) == ("note", used.far)
+    fit, used = found(*bent_rows())
+    assert used.doubtful
+    assert "with them, which is shown" in used.far
+    assert "need not be right" in used.caveat
+    fit, used = found(*count_rows(400, seed=4)[:2])
+    assert not used.doubtful
 
 
 def test_check_terminal_and_report_say_so_and_nothing_warns_of_few_groups(tmp_path):
     z, y, _, _ = logit_rows(60, 0.1, seed=2)
     frame = pd.DataFrame({"y": y, "a": z[:, 0], "b": z[:, 1], "c": z[:, 2]})
     fit = tb.fit("y ~ a + b + c", frame, family="bernoulli", refine="trim", n_draws=200)
-    said = fit.posterior.kept_rows.sentences(fit.posterior.cells)
+    used = rows_used(fit.posterior)
+    said = str(used)
     (finding,) = (f for f in fit.check(misfit=False).findings if f.about == "rows used")
-    assert finding.text == said
+    assert finding.text == used.kept
     assert finding.level == "note"
     assert all(f.level == "good" for f in fit.check(misfit=False).findings if f.about == "groups")
     assert fit.posterior.method == "tvd, trimmed"

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -406,7 +406,17 @@ def gauss_sum(low: float, high: float, n_nodes: int = 12) -> tuple[Array, Array]
     n = high - low + 1
     if n <= n_nodes:
         return np.arange(low, high + 1), np.ones(int(n))
+    nodes, weights = _gauss(n, n_nodes)
+    return (low + high) / 2 + nodes, weights
+
+
+@lru_cache(maxsize=4096)
+def _gauss(n: float, n_nodes: int) -> tuple[Array, Array]:
+    """Nodes about 0, and weights, of the sum over n outcomes."""
     k = np.arange(1.0, n_nodes)
     off = k / 2 * np.sqrt((n * n - k * k) / (4 * k * k - 1))
     nodes, vectors = eigh_tridiagonal(np.zeros(n_nodes), off)
-    return np.asarray((low + high) / 2 + nodes, float), np.asarray(n * vectors[0] ** 2, float)
+    found = np.asarray(nodes, float), np.asarray(n * vectors[0] ** 2, float)
+    for part in found:
+        part.setflags(write=False)
+    return found

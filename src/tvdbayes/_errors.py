@@ -275,14 +275,14 @@ class SeparationWarning(TVDBayesWarning):
 
     Examples
     --------
-    Nobody in group "a" said yes, so its log odds are minus infinity. The robust slope is kept
-    finite by a small ridge; the ordinary one is not:
+    Nobody in group "a" said yes, so its log odds are minus infinity. The slope of the closest model
+    is kept finite by a small ridge; the ordinary one is not:
 
     >>> import warnings, tvdbayes as tb
     >>> data = {"yes": [0] * 20 + [0, 1] * 20, "group": ["a"] * 20 + ["b"] * 40}
     >>> with warnings.catch_warnings(record=True) as heard:
     ...     warnings.simplefilter("always", tb.SeparationWarning)
-    ...     fit = tb.fit("yes ~ group", data, family="bernoulli", n_draws=10)
+    ...     fit = tb.fit("yes ~ group", data, family="bernoulli", refine=None, n_draws=10)
     >>> print(heard[0].message)
     Some coefficients have their optimum at infinity (the covariates separate the outcomes, or a
     rate is 0). A ridge of 0.0001 on the linear predictor keeps them finite; intercepts are not
@@ -295,15 +295,15 @@ class SmallGroupsWarning(TVDBayesWarning):
 
     Examples
     --------
-    Twenty values of x for a hundred rows, and the default, which would group them, was overruled:
+    Twenty values of x for a hundred rows, and `partition="auto"`, which would group them, was
+    overruled in plain TVD:
 
     >>> import warnings, numpy as np, tvdbayes as tb
     >>> y = np.random.default_rng(0).poisson(3, 100)
     >>> with warnings.catch_warnings(record=True) as heard:
     ...     warnings.simplefilter("always", tb.SmallGroupsWarning)
-    ...     fit = tb.fit(
-    ...         "y ~ x", {"y": y, "x": np.arange(100) % 20}, partition="distinct", n_draws=10
-    ...     )
+    ...     data = {"y": y, "x": np.arange(100) % 20}
+    ...     fit = tb.fit("y ~ x", data, partition="distinct", refine=None, n_draws=10)
     >>> print(heard[0].message)
     Half of the rows are compared in groups of fewer than 12 rows (median group: 5). With so few,
     slopes are too steep and rates too low even on clean data, here by about 12.0%. Use the
@@ -316,15 +316,15 @@ class TooFewRowsWarning(TVDBayesWarning):
 
     Examples
     --------
-    Covariates that do not repeat need rows: `tvdbayes.plan.groups` says how many. Where there are
-    no more, ``divergence="density_power"`` compares row by row and needs no groups:
+    Plain TVD needs rows where covariates do not repeat: `tvdbayes.plan.groups` says how many. The
+    default does not:
 
     >>> import warnings, numpy as np, tvdbayes as tb
     >>> rng = np.random.default_rng(0)
     >>> data = {"y": rng.poisson(3, 40), "x": rng.normal(size=40)}
     >>> with warnings.catch_warnings(record=True) as heard:
     ...     warnings.simplefilter("always", tb.TooFewRowsWarning)
-    ...     fit = tb.fit("y ~ x", data, n_draws=10)
+    ...     fit = tb.fit("y ~ x", data, refine=None, n_draws=10)
     >>> print(str(heard[0].message).split(";")[0])
     40 rows make 2.5 groups for 2 parameters
     >>> tb.plan.groups(2).rows

@@ -300,6 +300,8 @@ class AbstractRowDivergence(AbstractDivergence):
 
     on_groups: ClassVar[bool] = False
 
+    likelihood: ClassVar[bool] = False
+    """Whether the loss is minus the log-probability itself."""
     power: float = 0.0
     """If positive, the sum over the support of ``pmf ** power`` is added for every row."""
 
@@ -327,7 +329,8 @@ class KLD(AbstractRowDivergence):
     Examples
     --------
     By name it is ``divergence="kld"``: the ordinary Bayesian bootstrap, which follows wrong rows.
-    Every fit has it at its side anyway, in ``kld_draws``:
+    Every fit has it at its side anyway, in ``kld_draws`` (which the default widens for leverage and
+    for few rows):
 
     >>> import numpy as np, tvdbayes as tb
     >>> y = np.random.default_rng(0).poisson(3, 2000)
@@ -335,12 +338,13 @@ class KLD(AbstractRowDivergence):
     >>> ordinary = tb.fit("y ~ 1", {"y": y}, divergence=tb.KLD(), n_draws=200)
     >>> print(f"rate {np.exp(ordinary.estimate[0]):.1f}")
     rate 5.0
-    >>> robust = tb.fit("y ~ 1", {"y": y}, n_draws=200)
+    >>> robust = tb.fit("y ~ 1", {"y": y}, refine=None, n_draws=200)
     >>> bool(np.allclose(robust.kld_draws, ordinary.draws))
     True
     """
 
     name: ClassVar[str] = "kld"
+    likelihood: ClassVar[bool] = True
 
     def loss(self, log_pmf: Array) -> Array:
         return -log_pmf

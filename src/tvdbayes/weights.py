@@ -139,7 +139,9 @@ class Prior:
     >>> cells = tb.Cells.from_counts([[1.0], [1.0]], [0, 1], [15, 5])
     >>> half = tb.Cells.from_counts([[1.0], [1.0]], [0, 1], [0.5, 0.5])
     >>> for prior in (None, tb.Prior(20.0, half)):
-    ...     fit = tb.posterior_bootstrap(tb.Model(tb.Bernoulli()), cells, prior=prior, n_draws=200)
+    ...     fit = tb.posterior_bootstrap(
+    ...         tb.Model(tb.Bernoulli()), cells, prior=prior, refine=None, n_draws=200
+    ...     )
     ...     print(f"{np.mean(1 / (1 + np.exp(-fit.draws))):.2f}")
     0.25
     0.38

@@ -1,6 +1,7 @@
 """The posterior bootstrap: Algorithm 1 of the paper, for blocks of draws.
 
-Reweight the table at random; find the closest model; repeat.
+Reweight the table at random; fit; repeat. The fit is maximum likelihood on the rows that the model
+can explain, or the closest model itself.
 """
 
 import logging
@@ -26,7 +27,7 @@ from tvdbayes.bootstrap._plan import (
     solve_block,
     solve_tables,
 )
-from tvdbayes.bootstrap._trimmed import trimmed_plan
+from tvdbayes.bootstrap._trimmed import recorded_plan, trimmed_plan
 from tvdbayes.bootstrap._warnings import warn_of
 from tvdbayes.cells import Cells
 from tvdbayes.divergences import TVD, AbstractDivergence
@@ -51,6 +52,7 @@ __all__ = [
     "AbstractPlan",
     "Solved",
     "draws_of",
+    "plan_for_replicates",
     "plan_of",
     "posterior_bootstrap",
     "solve_tables",
@@ -110,22 +112,24 @@ def posterior_bootstrap(
     prior : Prior, optional
         Dirichlet-process prior; none is the limit of a weightless one.
     ridge : float or "auto"
-        Penalty on the variance of the linear predictor over the rows, beside a TVD in [0, 1]: the
-        sum of squared standardised slopes, if these columns are uncorrelated. Never on the
-        ordinary twin.
-        "auto" is 0 where x repeats, unless an optimum at infinity is met, then 1e-4 with a warning;
-        where rows of different x are grouped it is 1e-4 throughout.
+        Penalty on the variance of the linear predictor over the rows: the sum of squared
+        standardised slopes, if these columns are uncorrelated. Never on the ordinary twin.
+        With "trim" it is beside the mean log-likelihood; "auto" is 1e-6, which is also the least,
+        and a warning says if only the penalty holds a draw. Otherwise it is beside a divergence
+        such as a TVD in [0, 1]; "auto" is 0 where x repeats, unless an optimum at infinity is met,
+        then 1e-4 with a warning; where rows of different x are grouped it is 1e-4 throughout.
     bins : "auto", "none" or numbers
         Counts that are compared together, by the first count of each bin. "auto" joins neighbours
         where they are spread so thin that single counts would say nothing, see `Posterior.bins`.
     refine : "auto", "trim", "reweight" or None
-        "auto" is None for a linear predictor and "reweight" for a network. "reweight" ends every
-        draw with one-step reweighting: mass that the closest model cannot explain is taken away,
-        and weighted maximum likelihood fits the rest. As efficient as maximum likelihood on clean
-        data (benchmarks/results/refine.md); `distance` stays that of the closest model. "trim"
-        drops, once and for all draws, rows that are too many for the model or that disagree with
-        the others from far out in x, and fits the rest by maximum likelihood (`trimming`); for
-        linear predictors.
+        "auto" is "trim" for a linear predictor and `TVD`, "reweight" for a network whose divergence
+        compares groups, and None otherwise. "trim" drops, once and for all draws, rows that are too
+        many for the model or that disagree with the others from far out in x, and fits the rest by
+        maximum likelihood (`trimming`, benchmarks/results/default.md); draws are widened for
+        leverage (HC3) and for few degrees of freedom. None is the closest model itself, the
+        posterior of the paper. "reweight" ends every draw with one-step reweighting: mass that the
+        closest model cannot explain is taken away, and weighted maximum likelihood fits the rest
+        (benchmarks/results/refine.md); `distance` stays that of the closest model.
     n_jobs : int, optional
         Blocks of draws to compute at once: 1 is this process, -1 is one for each core. Left out, it
         is what a joblib context says (all of a cluster that it names), else 1; docs/clusters.md.
@@ -164,7 +168,13 @@ def posterior_bootstrap(
     partition = Auto() if partition is None else partition
     model.check(cells)
     setting = _Setting.make(
-        model, cells, divergence=divergence, partition=partition, prior=prior, seed=seed
+        model,
+        cells,
+        divergence=divergence,
+        partition=partition,
+        prior=prior,
+        seed=seed,
+        refine=refined,
     )
     setting = setting.binned(_outcome_bins(bins, setting, divergence))
     asked = bins if isinstance(bins, str) else tuple(map(float, bins))
@@ -235,18 +245,35 @@ def plan_of(posterior: Posterior, device: str | None = None) -> AbstractPlan:
     there = model.predictor.fitted_by(
         solving=lambda: None, training=lambda _: _training_device(device, model, 1)
     )
-    setting = _Setting.make(
-        model,
-        posterior.cells,
-        divergence=posterior.divergence,
-        partition=posterior.partition,
-        prior=posterior.prior,
-        seed=posterior.seed,
-    ).binned(posterior.bins)
+    setting = _Setting.of(posterior)
+    asked = posterior.options
+    ridge = posterior.ridge if asked is None else asked.ridge
     plan, found = setting.plan(
-        posterior.divergence, posterior.ridge, posterior.seed, True, posterior.refine, device=there
+        posterior.divergence, ridge, posterior.seed, True, posterior.refine, device=there
     )
-    same = model.predictor.fitted_by(
+    _check_same(posterior, found)
+    return plan
+
+
+def plan_for_replicates(posterior: Posterior) -> AbstractPlan:
+    """The plan behind a record, for data sets of the model's own making.
+
+    They are solved from where the model is. A trimmed likelihood needs no more for that than what
+    is on record.
+    """
+    if posterior.kept_rows is None or posterior.prior is not None:
+        return plan_of(posterior).for_replicates()
+    setting = _Setting.of(posterior)
+    with single_threaded():
+        size = setting.block_size
+        plan, found = recorded_plan(setting.layout, posterior, posterior.kept_rows, size)
+    _check_same(posterior, found)
+    return plan.for_replicates()
+
+
+def _check_same(posterior: Posterior, found: Solved) -> None:
+    """Raise unless this is the solution on record."""
+    same = posterior.model.predictor.fitted_by(
         solving=lambda: np.allclose(
             found.robust.theta[:, 0], posterior.minimiser, rtol=1e-6, atol=1e-8
         ),
@@ -260,7 +287,6 @@ def plan_of(posterior: Posterior, device: str | None = None) -> AbstractPlan:
             "This fit cannot be run again: its estimate comes out differently, so it was made by "
             "another version or with another prior. Fit the data again first."
         )
-    return plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,7 +304,7 @@ class _Setting:
     report : GroupReport
         Which rows are compared together.
     on_groups, sums : bool
-        What the divergence needs.
+        What is needed of every draw: masses of groups, sums over the support.
     options : Options or None
         What was asked for, to be put on record.
     """
@@ -302,6 +328,7 @@ class _Setting:
         partition: AbstractPartition,
         prior: Prior | None,
         seed: int,
+        refine: Refine,
     ) -> "_Setting":
         """Absorb the prior, learn the groups."""
         table = cells
@@ -314,7 +341,22 @@ class _Setting:
             layout = Layout(model, table, groups, cells, fold, grouped=groups.group(table))
             report = report_groups(table, groups.name, layout.grouping)
         drawn = prior if prior is not None and prior.drawn else None
-        return cls(cells, layout, prior, drawn, report, divergence.on_groups, divergence.sums)
+        # Draws of a trimmed likelihood look at cells alone.
+        on_groups = divergence.on_groups and refine != "trim"
+        return cls(cells, layout, prior, drawn, report, on_groups, divergence.sums)
+
+    @classmethod
+    def of(cls, posterior: Posterior) -> "_Setting":
+        """The setting of a record."""
+        return cls.make(
+            posterior.model,
+            posterior.cells,
+            divergence=posterior.divergence,
+            partition=posterior.partition,
+            prior=posterior.prior,
+            seed=posterior.seed,
+            refine=posterior.refine,
+        ).binned(posterior.bins)
 
     def binned(self, bins: Bins | None) -> "_Setting":
         """The same with outcomes compared in bins."""
@@ -398,7 +440,7 @@ class _Setting:
             return prepare(self.layout, divergence, device=device, **shared)
         closest: _Shared = {**shared, "refine": None, "pilot": False}
         plan, found = prepare(self.layout, divergence, device=device, **closest)
-        return trimmed_plan(plan, found, shared["pilot"])
+        return trimmed_plan(plan, found, shared["ridge"], shared["pilot"])
 
 
 class _Shared(TypedDict):
@@ -499,7 +541,9 @@ def _refined(refine: object, divergence: AbstractDivergence, model: Model) -> Re
     if refine is None:
         return None
     if refine == "auto":
-        return "reweight" if divergence.on_groups and model.predictor.reweighted else None
+        if model.predictor.reweighted:
+            return "reweight" if divergence.on_groups else None
+        return "trim" if divergence == TVD() else None
     if refine not in ("reweight", "trim"):
         raise SettingsError(f'refine must be "auto", "trim", "reweight" or None; got {refine!r}.')
     if not divergence.on_groups:
@@ -593,7 +637,7 @@ def _assemble(
         kld_draws=join([s.theta for s in twin], d).T,
         kld_distance=join([b.twin_distance for b in blocks]),
         kld_status=join([s.status for s in twin]).astype(int),
-        ridge=plan.robust.ridge,
+        ridge=plan.ridge,
         seed=plan.seed,
         shift=layout.bound.to_user(plan.shift[:, None])[:, 0],
         groups=setting.report,

@@ -121,6 +121,11 @@ class AbstractPlan(ABC):
         """
 
     @property
+    def ridge(self) -> float:
+        """Penalty on the variance of the linear predictor, beside what the draws minimise."""
+        return self.robust.ridge
+
+    @property
     def kept_rows(self) -> KeptRows | None:
         """The rows that are kept, where some may be dropped."""
         return None

@@ -338,7 +338,9 @@ def _search(
             f"A grid is for one or two parameters; this model has {d}. Pass theta= with the "
             "parameters to test."
         )
-    point = posterior_bootstrap(test.model, cells, partition=partition, n_draws=0, seed=test.seed)
+    point = posterior_bootstrap(
+        test.model, cells, partition=partition, n_draws=0, seed=test.seed, refine=None
+    )
     # A rectangle in standardised coordinates, in which parameters are hardly correlated.
     centre = bound.from_user(point.minimiser[:, None])[:, 0]
     half, open_end = np.full(d, 4 / np.sqrt(test.n)), np.ones(d, bool)

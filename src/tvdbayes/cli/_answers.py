@@ -14,13 +14,15 @@ from tvdbayes.frontends import Fit
 from tvdbayes.frontends._rows import suspicious_of
 from tvdbayes.posterior.misfit import Misfit
 from tvdbayes.posterior.rows import SCORES
+from tvdbayes.posterior.rows_used import rows_used
 from tvdbayes.posterior.rules import FALSE_ALARM, differing
 
 __all__ = ["Answers", "finite"]
 
 _INTERVAL = 0.9
 _SHOWN = 10
-_SAID_ELSEWHERE = ("search", "ordinary search", "groups", "ordinary fit", "misfit")
+_USED = ("rows used", "far rows")
+_SAID_ELSEWHERE = ("search", "ordinary search", "groups", "ordinary fit", "misfit", *_USED)
 """Findings of a check that the warnings of a fit, the table or the unexplained share tell too."""
 
 
@@ -61,6 +63,8 @@ class Answers:
             )
         )
         click.echo(f"\n{self._coefficients()}")
+        if used := self._rows_used():
+            click.echo(f"\n{heading('Rows used')}\n{paragraph(used)}")
         click.echo(f"\n{heading('Unexplained')}\n{paragraph(str(self.misfit))}")
         click.echo(f"\n{self._suspects()}")
         if self.notes:
@@ -94,14 +98,20 @@ class Answers:
             ]
         )
         level = f"{FALSE_ALARM:.0%} level, all coefficients together"
+        used = rows_used(self.fit.posterior)
+        caveat = plain(used.caveat) if used else ""
         told = (
             f"* robust and ordinary differ ({level}): some rows, or the form of the model, "
             "influence the ordinary one."
             if apart.any()
-            else f"Robust and ordinary do not differ by more than chance ({level})."
+            else f"Robust and ordinary do not differ by more than chance ({level}). {caveat}"
         )
         head, *lines = shown.split("\n")
         return "\n".join([heading(head), *lines, paragraph(told, "  ")])
+
+    def _rows_used(self) -> str:
+        used = rows_used(self.fit.posterior)
+        return plain(used) if used else ""
 
     def _suspects(self) -> str:
         lines = self.suspicious
@@ -119,6 +129,11 @@ class Answers:
             Column("seen", [number(v) for v in worst["observed"]]),
             Column("expected", ["<0.001" if v < 1e-3 else number(v) for v in worst["expected"]]),
             Column("unexplained", [f"{v:.0%}" for v in worst["score"]], needed=False),
+            *(
+                [Column("used", [f"{v:.0%}" for v in worst["kept"]], needed=False)]
+                if "kept" in worst
+                else []
+            ),
         ]
         stand = "stands" if flagged == 1 else "stand"
         told = (
@@ -131,6 +146,8 @@ class Answers:
         if not grouped:
             told += "Row 0 is the first below the header. "
         told += "Seen and expected count rows with this outcome and the same or nearby covariates."
+        if "kept" in worst:
+            told += " Used is the share of a row that the robust fit is made of."
         title = "Most suspicious rows"
         return "\n".join([heading(title), paragraph(told), table(columns)])
 
@@ -140,7 +157,7 @@ class Answers:
         summary = self.fit.summary(_INTERVAL)
         equal = self._equal_rows()
         flagged = self.suspicious[self.suspicious["flag"]]
-        own = (self._outcome(), "count", *SCORES)
+        own = [name for name in (self._outcome(), "count", *SCORES) if name in flagged]
         return {
             "tvdbayes": __version__,
             "formula": self.fit.formula,
@@ -149,6 +166,7 @@ class Answers:
             "refine": posterior.refine,
             "n_rows": self.fit.n_rows,
             "n_cells": posterior.cells.n_cells,
+            "rows_used": self._rows_used() or None,
             "rounding": None if self.fit.rounded is None else str(self.fit.rounded),
             "n_left_out": self.fit.n_left_out,
             "n_draws": posterior.n_draws,
@@ -163,7 +181,10 @@ class Answers:
             ],
             "misfit": {
                 name: finite(getattr(self.misfit, name))
-                for name in ("mean", "low", "high", "floor", "floor_high", "lower")
+                for name in (
+                    *("mean", "low", "high", "floor", "floor_high", "lower"),
+                    *("wrong", "wrong_low", "wrong_high"),
+                )
             },
             "flagged_rows": [
                 {

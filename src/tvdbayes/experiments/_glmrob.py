@@ -1,4 +1,4 @@
-"""Huber-type quasi-likelihood by glmrob of R's robustbase, the usual robust fit to compare with."""
+"""Robust fits by glmrob of R's robustbase, the usual ones to compare with."""
 
 import shutil
 import subprocess
@@ -31,12 +31,14 @@ answer <- function(part) {
   x <- as.matrix(part[, -(1:3), drop = FALSE])
   y <- if (law == "binomial") cbind(part$y, part$trials - part$y) else part$y
   fit <- tryCatch(
-    glmrob(y ~ x, family = law, method = "Mqle", weights.on.x = given[4],
-           control = glmrobMqle.control(tcc = as.numeric(given[5]))),
+    if (given[6] == "Mqle") {
+      glmrob(y ~ x, family = law, method = "Mqle", weights.on.x = given[4],
+             control = glmrobMqle.control(tcc = as.numeric(given[5])))
+    } else glmrob(y ~ x, family = law, method = given[6]),
     error = function(e) NULL
   )
   usable <- !is.null(fit) && all(is.finite(c(coef(fit), sqrt(diag(fit$cov)))))
-  failed <- !usable || !fit$converged
+  failed <- !usable || !isTRUE(fit$converged)
   if (!usable) fit <- glm(y ~ x, family = law)
   c(failed, coef(fit), sqrt(diag(vcov(fit))))
 }
@@ -77,7 +79,12 @@ def robustbase_version() -> str:
 
 
 def glmrob(
-    sets: Sequence[Rows], law: str, *, weigh_x: bool = False, tuning: float = 1.345
+    sets: Sequence[Rows],
+    law: str,
+    *,
+    weigh_x: bool = False,
+    tuning: float = 1.345,
+    method: str = "Mqle",
 ) -> list[QuasiFit]:
     """Fit each data set, all in one call of R.
 
@@ -90,6 +97,8 @@ def glmrob(
         needs covariates that hardly repeat.
     tuning : float
         Huber's constant; R's own unless given.
+    method : str
+        "Mqle"; or without these options "MT" (Poisson) or "WBY" (binomial).
     """
     if not robustbase_version():
         raise SettingsError(
@@ -107,7 +116,7 @@ def glmrob(
         script, given, found = (Path(folder) / name for name in ("fit.R", "rows", "answers"))
         script.write_text(_SCRIPT)
         np.savetxt(given, table, fmt="%.17g", delimiter=",", header=names, comments="")
-        options = [law, "covMcd" if weigh_x else "none", str(tuning)]
+        options = [law, "covMcd" if weigh_x else "none", str(tuning), method]
         words = ["Rscript", "--vanilla", *map(str, (script, given, found))]
         run = subprocess.run([*words, *options], capture_output=True, text=True, check=False)
         if run.returncode:

@@ -90,7 +90,7 @@ def released_draws(
     made = compress(data.x, data.y, trials=data.trials_of(len(data.y)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TVDBayesWarning)
-        plan = plan_of(posterior_bootstrap(model, made.cells, n_draws=0))
+        plan = plan_of(posterior_bootstrap(model, made.cells, n_draws=0, refine=None))
     p = tables(made, weights(len(data.y), n_draws))
     tvd, kld = draws_of(plan, p)
     few = min(_DESCENTS, n_draws)
@@ -141,7 +141,7 @@ def all_methods(
     cells = data.cells
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TVDBayesWarning)
-        tvd = posterior_bootstrap(model, cells, n_draws=n_draws, seed=seed)
+        tvd = posterior_bootstrap(model, cells, n_draws=n_draws, seed=seed, refine=None)
         refined = posterior_bootstrap(model, cells, n_draws=n_draws, seed=seed, refine="reweight")
         others = {
             name: posterior_bootstrap(

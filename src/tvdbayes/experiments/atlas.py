@@ -179,7 +179,7 @@ def _measure(
     model, cells = Model(LAWS[setting.law].family), rows.cells
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TVDBayesWarning)
-        plain = posterior_bootstrap(model, cells, n_draws=n_draws, seed=number)
+        plain = posterior_bootstrap(model, cells, n_draws=n_draws, seed=number, refine=None)
         answers = _answers(model, cells, plain)
     answers |= {method: _Answer.of_quasi(fit) for method, fit in quasi.items()}
     truth = np.array(LAWS[setting.law].truth)

@@ -47,7 +47,9 @@ class FigureOne(AbstractExperiment):
         counts = state.poisson(RATE, _N)
         counts[: _N // 10] += SHIFT
         made = compress(np.ones((_N, 1)), counts)
-        fit = posterior_bootstrap(_MODEL, made.cells, n_draws=task.n_draws, seed=task.number)
+        fit = posterior_bootstrap(
+            _MODEL, made.cells, n_draws=task.n_draws, seed=task.number, refine=None
+        )
         tvd, kld = fit.draws[:, 0], fit.kld_draws[:, 0]
         if task.mode == AS_PUBLISHED:
             solved = solve_tables(plan_of(fit), tables(made, weights(_N, task.n_draws)))

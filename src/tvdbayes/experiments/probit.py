@@ -104,7 +104,9 @@ def _as_published(x: Array, y: IntArray, n_draws: int, seed: int) -> dict[str, A
     made = compress(x, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TVDBayesWarning)
-        fit = posterior_bootstrap(_MODEL, made.cells, partition=Distinct(), n_draws=0, ridge=0.0)
+        fit = posterior_bootstrap(
+            _MODEL, made.cells, partition=Distinct(), n_draws=0, ridge=0.0, refine=None
+        )
         plan = plan_of(fit)
     p = tables(made, w)
     tvd, likelihood = draws_of(plan, p)
@@ -126,7 +128,7 @@ def _corrected(x: Array, y: IntArray, n_draws: int, seed: int) -> dict[str, Arra
     cells, few = Cells.from_rows(x, y), max(n_draws // 5, 2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TVDBayesWarning)
-        fit = partial(posterior_bootstrap, _MODEL, cells, seed=seed)
+        fit = partial(posterior_bootstrap, _MODEL, cells, seed=seed, refine=None)
         tvd = fit(n_draws=n_draws)
         return {
             "TVD": tvd.draws,

@@ -7,6 +7,7 @@ from tvdbayes.families.counts import DiscreteWeibull, Geometric, NegativeBinomia
 from tvdbayes.families.custom import CustomFamily
 from tvdbayes.families.inflated import Censored, Hurdle, ZeroInflated, ZeroTruncated
 from tvdbayes.families.links import AbstractLink, Cloglog, Logit, Probit
+from tvdbayes.families.neighbours import Neighbour, neighbours
 
 __all__ = [
     "ALL_FAMILIES",
@@ -30,11 +31,13 @@ __all__ = [
     "Jet",
     "Logit",
     "NegativeBinomial",
+    "Neighbour",
     "Ordinal",
     "Poisson",
     "Probit",
     "ZeroInflated",
     "ZeroTruncated",
+    "neighbours",
     "odd_trials",
 ]
 

@@ -91,6 +91,15 @@ class AbstractFamily(ABC):
         """Outcomes with a law of their own, which bins must not join with their neighbours."""
         return ()
 
+    @property
+    def canonical(self) -> bool:
+        """Whether the log pmf is ``y * eta - cumulant(eta)`` plus a function of y and trials."""
+        return False
+
+    def cumulant(self, eta: Array, trials: Array) -> Jet:
+        """The cumulant of a `canonical` law, each of one predictor's shape: K, K', K''."""
+        raise NotImplementedError(f"{type(self).__name__} is not canonical.")
+
     @abstractmethod
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         """Logarithm of the probability of y, with first and second derivatives in eta."""

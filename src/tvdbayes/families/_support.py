@@ -2,12 +2,14 @@
 
 import numpy as np
 
-from tvdbayes._array import gauss_sum
+from tvdbayes._array import gauss_sum, xp
 from tvdbayes._typing import Array
 from tvdbayes.families._base import AbstractFamily
 
-__all__ = ["count_nodes", "mean_by_sum", "panels"]
+__all__ = ["bump_nodes", "count_nodes", "mean_by_sum", "panels"]
 
+_SIDE = 64
+"""Nodes on either side of the mean: 16 deviations of a wide bump."""
 _FIRST = 24.0
 _FARTHEST = 1e15
 """Beyond this many, neighbouring counts are the same floating-point number."""
@@ -37,6 +39,19 @@ def count_nodes(mean: Array, dispersion: Array) -> tuple[Array, Array]:
     spread = np.sqrt(mean + dispersion * mean * mean)
     reach = mean + 45 * (1 + spread + dispersion * mean)
     return panels(reach, spread / np.maximum(mean, 1e-300), mean.ndim)
+
+
+def bump_nodes(mean: Array, variance: Array) -> tuple[Array, Array]:
+    """Nodes for sums of a law (or a power of it) that is a smooth bump of this mean and variance.
+
+    Where it is wide, a sum over every step-th outcome times the step is the whole sum to all digits
+    (the trapezoid rule on a smooth bump).
+    """
+    step = xp.maximum(1.0, xp.floor(xp.sqrt(variance) / 4))
+    offsets = xp.arange(-_SIDE, _SIDE + 1.0).reshape((-1,) + (1,) * mean.ndim)
+    y = xp.floor(mean) + step * offsets
+    inside = y >= 0
+    return xp.where(inside, y, 0.0), step * inside
 
 
 def mean_by_sum(family: AbstractFamily, eta: Array, trials: Array) -> Array:

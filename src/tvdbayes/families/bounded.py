@@ -19,6 +19,7 @@ from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.families._base import AbstractFamily, Jet, from_triangle
 from tvdbayes.families._negbin import by_outcome, log_negbin
+from tvdbayes.families._support import bump_nodes
 from tvdbayes.families.links import AbstractLink, Logit, require_link
 
 __all__ = ["Bernoulli", "BetaBinomial", "Binomial"]
@@ -31,6 +32,8 @@ _LARGE_DISPERSION = 60.0
 _TINY = 1e-100
 _MOST_TRIALS = 1_000_000
 _FEW_TRIALS = 40
+_LISTED = 500
+"""Trials up to which all outcomes are listed in sums; of more, some stand for the others."""
 """Up to so many trials, products are multiplied out: much faster than gamma functions."""
 _PLAIN = 2000.0
 """Up to trials and sizes of this sum, plain gamma functions lose less than 1e-11."""
@@ -56,7 +59,7 @@ class Bernoulli(AbstractFamily):
     >>> data = {"cured": cured, "dose": dose}
     >>> fit = tb.fit("cured ~ dose", data, family="bernoulli", n_draws=20)
     >>> fit.predict({"dose": [0, 2]})["mean"].round(1).tolist()
-    [0.1, 0.9]
+    [0.1, 0.8]
     """
 
     link: AbstractLink = field(default_factory=Logit)
@@ -72,6 +75,13 @@ class Bernoulli(AbstractFamily):
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         value, first, second = self.link.log_tail(y > 0, eta[0])
         return value, first[None], second[None, None]
+
+    @property
+    def canonical(self) -> bool:
+        return self.link.canonical
+
+    def cumulant(self, eta: Array, trials: Array) -> Jet:
+        return self.link.cumulant(eta[0])
 
     def pmf(self, y: Array, eta: Array, trials: Array) -> Array:
         return self.link.tail_slope(y > 0, eta[0])[0]
@@ -143,6 +153,14 @@ class Binomial(AbstractFamily):
     def needs_trials(self) -> bool:
         return True
 
+    @property
+    def canonical(self) -> bool:
+        return self.link.canonical
+
+    def cumulant(self, eta: Array, trials: Array) -> Jet:
+        value, first, second = self.link.cumulant(eta[0])
+        return trials * value, trials * first, trials * second
+
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         failures = trials - y
         value, first, second = self.link.log_likelihood(y, failures, eta[0])
@@ -183,7 +201,12 @@ class Binomial(AbstractFamily):
         return rng.binomial(trials.astype(int), prob).astype(float)
 
     def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
-        return _all_outcomes(trials, eta.ndim - 1)
+        if known(xp.max(trials) <= _LISTED, True):
+            return _all_outcomes(trials, eta.ndim - 1)
+        mean = self.mean(eta, trials)
+        y, weights = bump_nodes(mean, mean * (1 - mean / trials) / power)
+        inside = y <= trials
+        return xp.where(inside, y, 0.0), weights * inside
 
     def saturated(self, y: Array, trials: Array) -> Array:
         return _own_share(self.link, y, trials)[None]
@@ -339,8 +362,8 @@ def _all_outcomes(trials: Array, ndim: int) -> tuple[Array, Array]:
     most = int(xp.max(trials))
     if most > _MOST_TRIALS:
         raise SettingsError(
-            f"Density power sums over all outcomes, and {most:,} trials are too many (at most "
-            f'{_MOST_TRIALS:,}). Use divergence="tvd".'
+            f"A sum over all outcomes is needed, and {most:,} trials are too many (at most "
+            f'{_MOST_TRIALS:,}). Use divergence="tvd" with refine=None.'
         )
     y = xp.arange(most + 1.0).reshape((most + 1,) + (1,) * ndim)
     inside = y <= trials

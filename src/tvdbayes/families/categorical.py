@@ -182,9 +182,9 @@ class Ordinal(_Levels):
     >>> fit = tb.fit("rating ~ 1", {"rating": rating}, family=law, n_draws=0)
     >>> fit.param_names
     ('Intercept', 'gap fair:Intercept')
-    >>> fit.predict({"row": [0]}, "pmf").round(1)
+    >>> fit.predict({"row": [0]}, "pmf").round(2)
        poor  fair  good
-    0   0.2   0.3   0.5
+    0  0.19  0.26  0.55
     """
 
     names: tuple[str, ...]

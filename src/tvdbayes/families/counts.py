@@ -19,7 +19,7 @@ from tvdbayes._typing import Array, BoolArray
 from tvdbayes.cells import LARGEST
 from tvdbayes.families._base import AbstractFamily, Jet, from_triangle
 from tvdbayes.families._negbin import by_outcome, log_negbin
-from tvdbayes.families._support import count_nodes, mean_by_sum, panels
+from tvdbayes.families._support import bump_nodes, count_nodes, mean_by_sum, panels
 from tvdbayes.families.links import Logit
 
 __all__ = ["DiscreteWeibull", "Geometric", "NegativeBinomial", "Poisson"]
@@ -79,6 +79,14 @@ class Poisson(_Counts):
 
     name: ClassVar[str] = "poisson"
 
+    @property
+    def canonical(self) -> bool:
+        return True
+
+    def cumulant(self, eta: Array, trials: Array) -> Jet:
+        rate = self.mean(eta, trials)
+        return rate, rate, rate
+
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         rate = self.mean(eta, trials)
         score = y - rate
@@ -103,15 +111,8 @@ class Poisson(_Counts):
         return _poisson(rng, self.mean(eta, trials))
 
     def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
-        # pmf ** power is a bump of this width. Where it is wide, a sum over every step-th outcome
-        # times the step is the whole sum to all digits (the trapezoid rule on a smooth bump).
         rate = self.mean(eta, trials)
-        step = xp.maximum(1.0, xp.floor(xp.sqrt(rate / power) / 4))
-        side = 64
-        offsets = xp.arange(-side, side + 1.0).reshape((-1,) + (1,) * rate.ndim)
-        y = xp.floor(rate) + step * offsets
-        inside = y >= 0
-        return xp.where(inside, y, 0.0), step * inside
+        return bump_nodes(rate, rate / power)
 
     def saturated(self, y: Array, trials: Array) -> Array:
         return _log_count(y)[None]
@@ -168,7 +169,7 @@ class NegativeBinomial(_Counts):
     >>> fit.param_names
     ('Intercept', 'dispersion:Intercept')
     >>> np.exp(fit.estimate).round(1)
-    array([3. , 0.5])
+    array([3.1, 0.5])
     """
 
     name: ClassVar[str] = "negativebinomial"

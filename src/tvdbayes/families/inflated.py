@@ -143,7 +143,7 @@ class ZeroInflated(_WithZeros):
     ('Intercept', 'inflation:Intercept')
     >>> rate, odds = np.exp(fit.estimate)
     >>> print(f"{rate:.1f} fish, {odds / (1 + odds):.0%} of the rows inflated")
-    3.1 fish, 31% of the rows inflated
+    3.0 fish, 31% of the rows inflated
     """
 
     base: AbstractFamily

@@ -41,6 +41,13 @@ class AbstractLink(ABC):
     """Success probability as a function of eta, in forms that lose no digits in either tail."""
 
     name: ClassVar[str]
+    canonical: ClassVar[bool] = False
+    """Whether the log odds are eta itself."""
+
+    def cumulant(self, eta: Array) -> Tail:
+        """Minus the logarithm of the probability of failure, with derivatives."""
+        (_, (value, first, second)) = self.log_tails(eta)
+        return -value, -first, -second
 
     @abstractmethod
     def log_tails(self, eta: Array) -> tuple[Tail, Tail]:
@@ -99,6 +106,7 @@ class Logit(AbstractLink):
     """
 
     name: ClassVar[str] = "logit"
+    canonical: ClassVar[bool] = True
 
     def log_tails(self, eta: Array) -> tuple[Tail, Tail]:
         small = xp.exp(-xp.abs(eta))

@@ -8,6 +8,7 @@ import numpy as np
 
 from tvdbayes.frontends._fit import Fit
 from tvdbayes.posterior._html import html_table
+from tvdbayes.posterior.rows_used import rows_used
 from tvdbayes.posterior.rules import (
     FALSE_ALARM,
     differing,
@@ -18,6 +19,7 @@ from tvdbayes.posterior.rules import (
     unsure,
 )
 from tvdbayes.posterior.ties import flat_ranges
+from tvdbayes.refits import better_family
 from tvdbayes.solvers import Status
 
 __all__ = ["Check", "Finding", "check"]
@@ -73,6 +75,7 @@ def check(fit: Fit, *, misfit: bool = True) -> Check:
         *_draws(fit),
         *_difference(fit),
         *_rounding(fit),
+        *_family(fit),
     ]
     if misfit and fit.posterior.n_draws > 1 and fit.posterior.prior is None:
         found.append(_misfit(fit))
@@ -138,12 +141,13 @@ def _groups(fit: Fit) -> Iterator[Finding]:
 
 def _rows_used(fit: Fit) -> Iterator[Finding]:
     posterior = fit.posterior
-    kept = posterior.kept_rows
-    if kept is None:
+    kept, used = posterior.kept_rows, rows_used(posterior)
+    if kept is None or used is None:
         return
     dropped = 1 - posterior.cells.p @ kept.share
-    level: Level = "note" if dropped > _MANY or not kept.far_agree else "good"
-    yield Finding(level, "rows used", kept.sentences(posterior.cells))
+    yield Finding("note" if dropped > _MANY else "good", "rows used", used.kept)
+    if used.far:
+        yield Finding("note" if used.doubtful else "good", "far rows", used.far)
 
 
 def _ties(fit: Fit) -> Iterator[Finding]:
@@ -210,16 +214,25 @@ def _difference(fit: Fit) -> Iterator[Finding]:
             "diff of summary().",
         )
     else:
+        used = rows_used(fit.posterior)
+        caveat = used.caveat if used else ""
         yield Finding(
             "good",
             "ordinary fit",
-            f"The robust and the likelihood fit do not differ by more than chance ({level}).",
+            f"The robust and the likelihood fit do not differ by more than chance ({level}). "
+            f"{caveat}".strip(),
         )
 
 
 def _rounding(fit: Fit) -> Iterator[Finding]:
     if fit.rounded is not None:
         yield Finding("note" if fit.rounded.matters else "good", "rounding", str(fit.rounded))
+
+
+def _family(fit: Fit) -> Iterator[Finding]:
+    better = better_family(fit.posterior)
+    if better is not None:
+        yield Finding("note", "family", str(better))
 
 
 def _misfit(fit: Fit) -> Finding:

@@ -127,8 +127,8 @@ class Fit:
     def estimate(self) -> Array:
         """Point estimate, (d,).
 
-        The posterior mean where covariates repeat; where rows are compared in groups of nearby
-        ones, and after ``refine="reweight"`` or ``"trim"``, the minimiser for the unweighted data.
+        The fit to the unweighted data; without refinement (plain TVD, other divergences), where
+        covariates repeat, the posterior mean.
         """
         return self.posterior.estimate
 
@@ -264,9 +264,9 @@ class Fit:
         >>> for name in ("low", "high", "kld_low", "kld_high"):
         ...     print(f"{name:<8} {np.exp(table[name][0]):.1f}")
         low      2.9
-        high     3.2
+        high     3.1
         kld_low  4.8
-        kld_high 5.3
+        kld_high 5.4
         """
         return self.posterior.summary(interval, kind=kind, rope=rope)
 
@@ -298,7 +298,7 @@ class Fit:
     ) -> Misfit:
         """How much of the data the model cannot explain, beside what chance would leave.
 
-        With ``refine="reweight"`` or ``"trim"`` the model is the one shown. `distance` holds the
+        The model is the one shown, also after ``refine="reweight"``, where `distance` holds the
         distances of the closest models that reweighting begins at.
 
         Parameters
@@ -318,7 +318,8 @@ class Fit:
         -------
         Misfit
             ``lower`` is the share of rows that at least do not come from the model; it is 0 on
-            clean data in 95 % of cases.
+            clean data in 95 % of cases. ``wrong``, ``wrong_low`` and ``wrong_high`` are an estimate
+            of the share of wrong rows and its interval, from what a trimmed fit drops.
 
         Examples
         --------
@@ -327,9 +328,11 @@ class Fit:
         >>> y[:200] += 20  # a tenth of the rows is wrong
         >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
         >>> print(fit.misfit())
-        The model cannot explain 10.4% of the data (90% interval 9.2% to 12.0%).
-        Chance alone would leave 3.0% (up to 4.6%): at least 6.1% of the rows do not come from the
+        The model cannot explain 10.5% of the data (90% interval 9.3% to 12.1%).
+        Chance alone would leave 3.2% (up to 4.8%): at least 6.0% of the rows do not come from the
         fitted model.
+        About 10.0% of the rows are wrong (90% interval 8.9% to 11.1%); rows whose outcomes the
+        model finds usual are not counted.
 
         Where are they?
 
@@ -348,8 +351,13 @@ class Fit:
         ``probability`` the share of draws in which it is at least a half, ``observed`` and
         ``expected`` how many such rows there are and how many the model expects; ``surprise`` is
         minus log10 of the probability of so many. ``flag`` marks rows that stand out: on clean
-        data, about one data set in twenty (`false_alarm`) has any. Where counts are compared in
-        bins, 6 of 40 clean data sets had one (benchmarks/results/misfit.md).
+        data, about one data set in twenty (`false_alarm`) has any.
+
+        Of a trimmed fit, which is the default, ``kept`` is the share of the row that the fit uses.
+        Only rows that are mostly dropped can stand out: for so many of them, for an outcome so far
+        out by the row's own law, or as a block of rows far out in the covariates that contradicts
+        the others; ``surprise`` is the largest of these. Not all dropped rows stand out: good ones
+        that are extreme are dropped from about half of all clean data sets.
 
         Where covariates hardly repeat, a score is a mean over the groups of nearby x that a row is
         in: it names a group and an outcome, not a proven row. Rows that the fit left out have NaN.
@@ -456,7 +464,7 @@ class Fit:
         good search
         good ordinary search
         good groups
-        good ties
+        note rows used
         note draws
         note ordinary fit
         >>> print(found.findings[-1].text)
@@ -495,7 +503,7 @@ class Fit:
         >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
         >>> good = {"y": [2, 3, 3, 4]}
         >>> print(f"{fit.score(good).log:.2f}, ordinary {fit.score(good, ordinary=True).log:.2f}")
-        1.57, ordinary 2.05
+        1.57, ordinary 2.06
         """
         from tvdbayes.frontends._compare import score_of
 
@@ -570,7 +578,7 @@ class Fit:
         >>> fit = tb.fit("visits ~ age", data, n_draws=50)
         >>> (found,) = fit.sensitivity(["age"])
         >>> print(found)
-        age stays positive as long as fewer than 15.9% of the rows are wrong (at least 0.0% are).
+        age stays positive as long as fewer than 15.8% of the rows are wrong (at least 0.0% are).
         >>> low, high = found.interval(0.05)  # what it can be if 5% of the rows are wrong
         >>> print(f"{low:.2f} to {high:.2f}")
         0.17 to 0.45
@@ -617,9 +625,9 @@ class Fit:
         >>> bars = fit.rootogram()
         >>> for label, seen, expected in list(zip(bars.labels, bars.observed, bars.expected))[:3]:
         ...     print(f"{label}: {seen:.0f} seen, {expected:.0f} expected")
-        0: 102 seen, 98 expected
-        1: 256 seen, 295 expected
-        2: 410 seen, 445 expected
+        0: 102 seen, 100 expected
+        1: 256 seen, 300 expected
+        2: 410 seen, 449 expected
         """
         robust = rootogram(self.posterior, interval)
         return rootogram(self.posterior.twin, interval, like=robust) if ordinary else robust
@@ -628,6 +636,8 @@ class Fit:
         self, n_bins: int = 10, *, level: str | None = None, ordinary: bool = False
     ) -> Calibration:
         """Predicted probabilities or means in bins of rows, beside what was seen there.
+
+        Of the robust fit only the rows that it has not dropped are shown, of its ordinary twin all.
 
         Parameters
         ----------
@@ -825,7 +835,7 @@ class Fit:
         >>> fit.predict({"age": [2, 5]}).round(1)  # the truth: 1.8 and 4.5
            mean  low  high
         0   1.8  1.7   1.9
-        1   4.5  4.3   4.7
+        1   4.5  4.3   4.6
         >>> fit.predict({"age": [2, 5]}, "outcome")  # where new visits will lie
            low  median  high
         0  0.0     2.0   4.0
@@ -868,7 +878,7 @@ class Fit:
         >>> visits.shape
         (1000, 2)
         >>> print(f"{np.mean(visits.sum(axis=1) > 10):.0%}")
-        20%
+        18%
         """
         from tvdbayes.frontends._predictions import sample
 
@@ -918,7 +928,7 @@ class Fit:
         array([0.7])
         >>> found = fit.effects("region", at={"age": 5})
         >>> found.names, found.estimate.round(1)
-        (('region: south - north',), array([-1.6]))
+        (('region: south - north',), array([-1.7]))
         """
         from tvdbayes.frontends._effects import effects
 

@@ -15,6 +15,7 @@ from tvdbayes.frontends._fit import Fit
 from tvdbayes.frontends._progress import progress_bar
 from tvdbayes.posterior.misfit import Certificate, Misfit, misfit
 from tvdbayes.posterior.rows import SCORES, cell_scores, most_suspicious
+from tvdbayes.posterior.wrong import dropped_rows, wrong_share
 from tvdbayes.refits import Replicates, replicate, share_of_data
 
 __all__ = [
@@ -56,7 +57,8 @@ def misfit_of(
     """The unexplained share, overall and by level."""
     posterior = fit.posterior
     if by is None:
-        found = misfit(_shares(fit), _chance(fit, n_replicates).distance, interval)
+        chance = _chance(fit, n_replicates)
+        found = misfit(_shares(fit), chance.distance, interval)
     else:
         names, of_cells, of_x = levels_of(fit, by)
         shares = share_of_data(posterior, of_cells)
@@ -67,6 +69,14 @@ def misfit_of(
                 name: misfit(share, floor, interval)
                 for name, share, floor in zip(names, shares[1:], chance.by_level, strict=True)
             },
+        )
+    kept = posterior.kept_rows
+    if kept is not None and kept.route == "ordinary":
+        found = replace(found, wrong_unknown=True)
+    elif kept is not None:
+        dropped = dropped_rows(posterior)
+        found = replace(
+            found, wrong_draws=wrong_share(dropped, posterior.cells.n_obs, chance.dropped)
         )
     if certificate is None:
         return found
@@ -112,7 +122,7 @@ def rows_of(fit: Fit, false_alarm: float, n_replicates: int) -> pd.DataFrame:
     raw = raw.iloc[np.maximum(fit.data.row, 0)].reset_index(drop=True)
     if not used.all():
         raw = raw.where(np.broadcast_to(used[:, None], raw.shape))
-    return _noted(pd.concat([_apart(raw, spread.columns), spread], axis=1), fit)
+    return _noted(pd.concat([_apart(raw, [*SCORES, "flag"]), spread], axis=1), fit)
 
 
 def suspicious_of(fit: Fit, rows: pd.DataFrame) -> pd.DataFrame:
@@ -153,7 +163,7 @@ def cells_of(fit: Fit, false_alarm: float, n_replicates: int) -> pd.DataFrame:
     cells = fit.posterior.cells
     levels = fit.posterior.model.family.levels
     scores = _scores(fit, false_alarm, n_replicates)
-    taken = {"outcome", "count", *scores.columns}
+    taken = {"outcome", "count", *SCORES, "flag"}
     names = (f"data: {name}" if name in taken else name for name in cells.names)
     columns: dict[str, Any] = dict(zip(names, cells.x[cells.x_index].T, strict=True))
     outcome = np.array(levels, object)[cells.y.astype(int)] if levels else cells.y
@@ -166,8 +176,7 @@ def _scores(fit: Fit, false_alarm: float, n_replicates: int) -> pd.DataFrame:
         raise SettingsError(f"false_alarm must lie between 0 and 1; got {false_alarm}. Try 0.05.")
     scores = cell_scores(fit.posterior)
     threshold = _chance(fit, n_replicates).threshold(false_alarm)
-    columns = {name: getattr(scores, name) for name in SCORES}
-    return pd.DataFrame({**columns, "flag": scores.stands_out(threshold)})
+    return pd.DataFrame({**scores.columns, "flag": scores.stands_out(threshold)})
 
 
 def _noted(frame: pd.DataFrame, fit: Fit) -> pd.DataFrame:
@@ -178,6 +187,11 @@ def _noted(frame: pd.DataFrame, fit: Fit) -> pd.DataFrame:
         if fit.posterior.partition.pools_rows
         else "Scores are of an outcome at an x: all rows that share both have the same."
     )
+    if fit.posterior.kept_rows is not None:
+        frame.attrs["note"] += (
+            " Kept is the share of a row that the fit uses. Rows that it does not use are flagged "
+            "where so many, or an outcome so far out, surprise more than chance would."
+        )
     return frame
 
 

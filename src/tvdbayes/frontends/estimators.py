@@ -46,6 +46,9 @@ class RobustCountRegressor(AbstractCountRegressor):
         one another, which are fitted with a warning.
     bins : "auto", "none" or numbers
         Counts that are compared together, by the first of each bin.
+    refine : "auto", "trim", "reweight" or None
+        As in `fit`: "auto" drops rows that the model cannot explain and fits the others by maximum
+        likelihood; None is the closest model in total variation itself.
     n_jobs : int or None
         Processes to use; None is 1 unless in a joblib context, -1 is one for each core.
         The answer is the same bit for bit.
@@ -92,6 +95,7 @@ class RobustCountRegressor(AbstractCountRegressor):
         partition: str | AbstractPartition = "auto",
         ridge: float | Literal["auto"] = 1e-4,
         bins: Sequence[float] | Literal["auto", "none"] = "auto",
+        refine: Literal["auto", "trim", "reweight"] | None = "auto",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
@@ -101,6 +105,7 @@ class RobustCountRegressor(AbstractCountRegressor):
         self.partition = partition
         self.ridge = ridge
         self.bins = bins
+        self.refine = refine
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -130,6 +135,9 @@ class RobustClassifier(AbstractClassifier):
         Penalty on the variance of the linear predictor. It decides between columns that determine
         one another, which are fitted with a warning, and keeps slopes finite where classes
         separate.
+    refine : "auto", "trim", "reweight" or None
+        As in `fit`: "auto" drops rows that the model cannot explain and fits the others by maximum
+        likelihood; None is the closest model in total variation itself.
     n_jobs : int or None
         Processes to use; None is 1 unless in a joblib context, -1 is one for each core.
         The answer is the same bit for bit.
@@ -177,6 +185,7 @@ class RobustClassifier(AbstractClassifier):
         n_draws: int = 200,
         partition: str | AbstractPartition = "auto",
         ridge: float | Literal["auto"] = 1e-4,
+        refine: Literal["auto", "trim", "reweight"] | None = "auto",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
@@ -185,6 +194,7 @@ class RobustClassifier(AbstractClassifier):
         self.n_draws = n_draws
         self.partition = partition
         self.ridge = ridge
+        self.refine = refine
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -222,6 +232,7 @@ def _draw(
         seed=seed_of(estimator.random_state),
         ridge=estimator.ridge,
         bins=bins,
+        refine=estimator.refine,
         n_jobs=estimator.n_jobs,
     )
 

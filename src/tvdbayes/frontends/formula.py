@@ -78,7 +78,8 @@ def fit(
     link : str, optional
         "log" for counts; "logit" (default), "probit" or "cloglog" otherwise.
     divergence : str or AbstractDivergence
-        "tvd", "kld" (ordinary), "hellinger", "power" or "density_power".
+        "tvd", "kld" (maximum likelihood), "hellinger", "power" or "density_power". What is done
+        with it is `refine`.
     n_draws, seed : int
         Posterior draws, and the seed that fixes them.
     offset, exposure : str, optional
@@ -88,12 +89,14 @@ def fit(
     weights : str, optional
         Column of frequency weights: a weight of 2 is that row twice.
     partition : str or AbstractPartition
-        Which rows are compared together. "auto": those with equal x where these repeat, else an
-        ensemble of groups of nearby x ("kmeans"). "singletons" is the paper's improper score.
+        Which rows are compared together, to see which are too many. "auto": those with equal x
+        where these repeat, else an ensemble of groups of nearby x ("kmeans"). "singletons" is the
+        paper's improper score.
     alpha, base_measure, n_atoms
         Dirichlet-process prior, see `Prior`; alpha = 0 is none.
     ridge : float or "auto"
-        Penalty on the variance of the linear predictor (intercepts are free).
+        Penalty on the variance of the linear predictor (intercepts are free); see
+        `posterior_bootstrap`.
     bins : "auto", "none" or numbers
         Counts that are compared together, by the first of each bin; "auto" where they are thin.
     predictors : dict, optional
@@ -105,13 +108,15 @@ def fit(
         (``pip install 'tvdbayes[jax]'``), and has predictions and effects but no coefficients.
         Every draw is a network of its own: begin with ``n_draws=50``.
     refine : "auto", "trim", "reweight" or None
-        "trim" drops rows that are too many for the model, or that disagree with the others from far
-        out in the covariates, and fits the rest by maximum likelihood: fast, for few rows as well
-        as for many, and safe against clusters of wrong rows far out. "reweight" ends every draw
-        with one-step reweighting: rows that the closest model cannot explain lose their weight, and
-        maximum likelihood fits the rest. Tighter intervals, as efficient as maximum likelihood on
-        clean data; see benchmarks/results/refine.md for where it loses. "auto" does so for networks
-        whose divergence compares groups, and not otherwise.
+        "auto" is right for nearly everybody: "trim" for a linear predictor and "tvd", "reweight"
+        for a network whose divergence compares groups, None otherwise. "trim" drops the rows that
+        the model cannot explain (too many of an outcome in a group of nearby rows, too many in the
+        tails of their own distributions, or a block of rows far out in the covariates that
+        contradicts the others) and fits the rest by maximum likelihood; `Fit.summary` says which
+        rows were used. See benchmarks/results/default.md for where it loses. None is the posterior
+        of the paper, the model closest in total variation. "reweight" ends every draw of it with
+        one-step reweighting: rows that the closest model cannot explain lose their weight, and
+        maximum likelihood fits the rest.
     missing : str
         What to do with rows that have a gap in a column in use: "error", or "drop" with a warning.
     collinear : str

@@ -10,7 +10,7 @@ from tvdbayes._typing import Array
 from tvdbayes.cells import Cells
 from tvdbayes.families import AbstractFamily
 from tvdbayes.model import Model
-from tvdbayes.objective._pairs import Pairs
+from tvdbayes.objective._pairs import Canonical, Pairs
 from tvdbayes.objective._units import AbstractUnits, Listed, make_units
 from tvdbayes.partitions import AbstractPartition, Bins, Grouping
 from tvdbayes.predictors import AbstractBound, BoundLinear
@@ -85,6 +85,11 @@ class Layout:
         pairs = Pairs(self.family, self.bound, x_of_pair, cells.y[:, None], trials)
         return pairs if self.device is None else pairs.put(self.device)
 
+    @property
+    def canonical(self) -> Canonical | None:
+        """The cells in canonical form, where the law has one and they are in NumPy's memory."""
+        return self.cell_pairs.canonical if self.device is None else None
+
     @cached_property
     def units(self) -> AbstractUnits:
         """Where data and model are compared."""
@@ -120,4 +125,6 @@ class Layout:
 
     def rebind(self, cells: Cells) -> "Layout":
         """The same model, groups and coordinates on another table."""
-        return replace(self, cells=cells, grouped=None)
+        return replace(
+            self, cells=cells, grouped=self.grouping.of_other_outcomes(self.cells, cells)
+        )

@@ -14,6 +14,53 @@ from tvdbayes.predictors import AbstractBound
 __all__ = ["Pairs"]
 
 _CHUNK_ELEMENTS = 1 << 16
+_MANY = 2
+"""Outcomes of each x row, on average, from which it pays to take the cumulant once per row."""
+_PLAIN = 2000.0
+"""Up to cumulants of this size the canonical form loses less than 1e-12."""
+
+
+@dataclass(frozen=True, eq=False)
+class Canonical:
+    """Pairs of a canonical law, with what depends on outcomes alone worked out.
+
+    The log pmf is ``y (eta - centre) - (K(eta) - level)`` with the cumulant K. The centre is the
+    predictor that makes y likely: there the terms are small, so that they lose no digits.
+
+    Parameters
+    ----------
+    x_of_pair : Segments
+        The x row of each pair.
+    y, centre, level : (Q, 1)
+    trials : (n_x, 1)
+        The trials of each x row.
+    """
+
+    x_of_pair: Segments
+    y: Array
+    centre: Array
+    level: Array
+    trials: Array
+
+    @classmethod
+    def of(cls, pairs: "Pairs") -> "Canonical | None":
+        """The form of these pairs; None where the law has none, or it would lose digits."""
+        family, y, trials = pairs.family, pairs.y, pairs.trials
+        if not family.canonical or not len(y):
+            return None
+        centre = family.saturated(y, trials)
+        cumulant = family.cumulant(centre, trials)[0]
+        if cumulant.max() > _PLAIN:
+            return None
+        at_x = np.ones((pairs.x_of_pair.n, 1))
+        at_x[pairs.x_of_pair.index] = trials
+        level = cumulant + family.log_pmf(y, centre, trials)
+        return cls(pairs.x_of_pair, y, centre[0], level, at_x)
+
+    @property
+    def constant(self) -> Array:
+        """The log pmf without ``y eta - K(eta)``, (Q, 1)."""
+        return self.level - self.y * self.centre
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,32 +93,73 @@ class Pairs:
 
     def pmf(self, theta: Array) -> Array:
         """(Q, B)."""
-        return self._by_chunks(self.family.slopes, theta)[0]
+        return self._either(0, self.family.slopes, theta)[0]
 
     def jet(self, theta: Array) -> Jet:
         """The pmf with derivatives in eta."""
-        value, first, second = self._by_chunks(self.family.jet, theta)
+        value, first, second = self._either(2, self.family.jet, theta)
         return value, first, second
 
     def slopes(self, theta: Array) -> tuple[Array, Array]:
         """The pmf with first derivatives in eta."""
-        value, first = self._by_chunks(self.family.slopes, theta)
+        value, first = self._either(1, self.family.slopes, theta)
         return value, first
 
     def log_pmf(self, theta: Array) -> Array:
         """(Q, B)."""
-        return self._by_chunks(self.family.log_jet, theta)[0]
+        return self._by_chunks(self.family.log_jet, self.eta(theta))[0]
 
     def log_jet(self, theta: Array) -> Jet:
         """The log pmf with derivatives in eta."""
-        value, first, second = self._by_chunks(self.family.log_jet, theta)
+        value, first, second = self._by_chunks(self.family.log_jet, self.eta(theta))
         return value, first, second
 
+    @cached_property
+    def canonical(self) -> Canonical | None:
+        """The canonical form, where there is one."""
+        return Canonical.of(self)
+
+    def _either(
+        self, order: int, law: Callable[[Array, Array, Array], tuple[Array, ...]], theta: Array
+    ) -> tuple[Array, ...]:
+        """The pmf with so many derivatives, in canonical form where that saves work."""
+        at_x = self.bound.eta(theta)
+        if on_device(at_x) or len(self.y) < _MANY * self.x_of_pair.n or self.canonical is None:
+            return self._by_chunks(law, self.spread(at_x))
+        return self._from_cumulant(self.canonical, order, at_x)
+
+    def _from_cumulant(self, form: Canonical, order: int, at_x: Array) -> tuple[Array, ...]:
+        """The pmf (Q, B) with so many derivatives in eta, so many pairs at a time as stay in the
+        cache.
+        """
+        eta = at_x[0]
+        value, mean, variance = self.family.cumulant(at_x, form.trials)
+        shape = (len(self.y), eta.shape[-1])
+        found = tuple(np.empty((1,) * k + shape) for k in range(order + 1))
+        size = max(1, _CHUNK_ELEMENTS // shape[1])
+        for start in range(0, len(self.y), size):
+            part = slice(start, start + size)
+            rows, y = self.x_of_pair.index[part], form.y[part]
+            log_pmf = eta.take(rows, axis=0)
+            log_pmf -= form.centre[part]
+            log_pmf *= y
+            less = value.take(rows, axis=0)
+            less -= form.level[part]
+            log_pmf -= less
+            pmf = np.exp(log_pmf, out=found[0][part])
+            if order:
+                score = y - mean.take(rows, axis=0)
+                np.multiply(pmf, score, out=found[1][0, part])
+            if order > 1:
+                score *= score
+                score -= variance.take(rows, axis=0)
+                np.multiply(pmf, score, out=found[2][0, 0, part])
+        return found
+
     def _by_chunks(
-        self, law: Callable[[Array, Array, Array], tuple[Array, ...]], theta: Array
+        self, law: Callable[[Array, Array, Array], tuple[Array, ...]], eta: Array
     ) -> tuple[Array, ...]:
         """Evaluate an elementwise law at all pairs, so many at a time as stay in the cache."""
-        eta = self.eta(theta)
         size = max(1, _CHUNK_ELEMENTS // eta.shape[-1])
         if on_device(eta):
             found: tuple[Array, ...] = compiled(law)(self.y, eta, self.trials)

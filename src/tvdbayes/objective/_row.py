@@ -1,6 +1,7 @@
 """Problems whose divergence looks at each cell's own log-probability."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -8,10 +9,39 @@ from tvdbayes._array import to_host, xp
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.divergences import AbstractRowDivergence
 from tvdbayes.objective._layout import Layout
+from tvdbayes.objective._pairs import Canonical
 from tvdbayes.objective._penalty import Penalty
 from tvdbayes.solvers import Accuracy
 
 __all__ = ["RowProblem"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What the likelihood of a canonical law needs of B tables.
+
+    Parameters
+    ----------
+    mass, outcomes : (n_x, B)
+        For each x row the mass, and the mass times the outcome.
+    constant : (B,)
+        What the log-likelihood has that does not depend on parameters.
+    """
+
+    mass: Array
+    outcomes: Array
+    constant: Array
+
+    @classmethod
+    def of(cls, form: Canonical, p: Array) -> "Sums":
+        """The sums of tables p (m, B)."""
+        total = form.x_of_pair.total
+        return cls(total(p), total(p * form.y), (form.constant * p).sum(0))
+
+    def loss(self, eta: Array, cumulant: Array) -> Array:
+        """Minus the log-likelihood (B,) at predictors and cumulants (n_x, B)."""
+        loss: Array = (self.mass * cumulant - self.outcomes * eta).sum(0) - self.constant
+        return loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +57,12 @@ class RowProblem:
 
     @property
     def accuracy(self) -> Accuracy:
-        return self.layout.accuracy(Accuracy(tau=0.0, decrement=1e-13))
+        goal = Accuracy(tau=0.0, decrement=1e-13)
+        if self._form is not None:
+            # The terms of the sums are larger than what is left of them.
+            size = float(self.layout.cells.p @ np.abs(self._form.constant[:, 0]))
+            goal = replace(goal, rounding=goal.rounding * (1 + size))
+        return self.layout.accuracy(goal)
 
     @property
     def n_params(self) -> int:
@@ -43,7 +78,18 @@ class RowProblem:
     def batch_size(self, n: int) -> int:
         return self.layout.batch_size(n)
 
+    @property
+    def _form(self) -> Canonical | None:
+        return self.layout.canonical if self.divergence.likelihood else None
+
+    @cached_property
+    def _sums(self) -> Sums | None:
+        """Sufficient sums of the tables, where likelihood and law have them."""
+        return None if self._form is None else Sums.of(self._form, self.p)
+
     def at(self, theta: Array) -> "RowPoint":
+        if self._sums is not None:
+            return self._at_rows(self._sums, theta)
         layout, divergence, p = self.layout, self.divergence, self.p
         log_pmf, score, curvature = layout.cell_pairs.log_jet(theta)
         slope, bend = divergence.derivatives(log_pmf)
@@ -61,6 +107,18 @@ class RowProblem:
             merit += to_host((x_mass * total).sum(0))
             grad += layout.linear.pullback(list(x_mass * first))
             hess += layout.linear.pull_curvature([list(row) for row in x_mass * second])
+        grad += self.penalty.grad(theta)
+        self.penalty.add_curvature(hess)
+        return RowPoint(RowExpansion(merit, grad, hess))
+
+    def _at_rows(self, sums: Sums, theta: Array) -> "RowPoint":
+        """The likelihood by sums over the outcomes of each x row."""
+        layout = self.layout
+        eta = layout.bound.eta(theta)
+        cumulant, mean, variance = layout.family.cumulant(eta, layout.x_trials)
+        merit = sums.loss(eta[0], cumulant) + self.penalty.value(theta)
+        grad = layout.linear.pullback([sums.mass * mean - sums.outcomes])
+        hess = layout.linear.pull_curvature([[sums.mass * variance]])
         grad += self.penalty.grad(theta)
         self.penalty.add_curvature(hess)
         return RowPoint(RowExpansion(merit, grad, hess))
@@ -85,6 +143,10 @@ class RowProblem:
 
     def _loss(self, theta: Array) -> Array:
         layout, divergence = self.layout, self.divergence
+        if self._sums is not None:
+            eta = layout.bound.eta(theta)
+            cumulant = layout.family.cumulant(eta, layout.x_trials)[0]
+            return self._sums.loss(eta[0], cumulant)
         log_pmf = layout.cell_pairs.log_pmf(theta)
         loss = to_host((self.p * divergence.loss(log_pmf)).sum(0))
         if divergence.power:

@@ -29,6 +29,8 @@ _STEADY = 80
 """Rows of a group from which sums over it hardly depend on random weights. In smaller ones steps
 without second derivatives, or with a common Jacobian, left one draw in seven uncertified."""
 
+_MOST_KEYS = 1 << 16
+
 _FLOOR = 0.02
 """Share of the mean curvature of a kink that every kink has, so that far-off ones count too."""
 
@@ -415,7 +417,8 @@ def _incidence(
     takes slots to units.
     """
     group_of_cell = groups[:, atom_of_cell]
-    unit_key = np.unique((group_of_cell * n_outcomes + y).ravel())
+    n_keys = (int(groups.max()) + 1) * n_outcomes
+    unit_key, _ = _distinct((group_of_cell * n_outcomes + y).ravel(), n_keys)
     unit_group, unit_y = np.divmod(unit_key, n_outcomes)
     first = np.searchsorted(unit_group, np.arange(groups.max() + 2))
     keys, units = [], []
@@ -426,5 +429,15 @@ def _incidence(
         unit = first[labels[atom]] + within
         keys.append(atom * n_outcomes + unit_y[unit])
         units.append(unit)
-    slot_key, slot = np.unique(np.concatenate(keys), return_inverse=True)
+    slot_key, slot = _distinct(np.concatenate(keys), groups.shape[1] * n_outcomes)
     return slot_key, unit_group, Ones.at(slot, np.concatenate(units))
+
+
+def _distinct(keys: IntArray, n: int) -> tuple[IntArray, IntArray]:
+    """The distinct keys, all below n, in order, and the number of each key among them."""
+    if n > _MOST_KEYS + 2 * keys.size:
+        return np.unique(keys, return_inverse=True)
+    # A table of all keys is faster than sorting.
+    seen = np.zeros(n, bool)
+    seen[keys] = True
+    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[keys]

@@ -44,6 +44,20 @@ class Grouping:
     x_of_atom: IntArray
     groups: IntArray
 
+    def of_other_outcomes(self, before: Cells, cells: Cells) -> "Grouping | None":
+        """The same for another table of the very x rows of the one `before`.
+
+        None where x differs, or atoms are not x rows.
+        """
+        same_x = all(getattr(cells, name) is getattr(before, name) for name in _COVARIATES)
+        if same_x and self.atom_of_cell is before.x_index:
+            return Grouping(cells.x_index, self.x_of_atom, self.groups)
+        return None
+
+
+_COVARIATES = ("x", "offset", "trials")
+"""What groups are formed on."""
+
 
 class AbstractPartition(ABC):
     """A rule that groups covariate rows."""
@@ -105,10 +119,11 @@ class Singletons(AbstractPartition):
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=1000)
     >>> data = {"y": rng.random(1000) < 1 / (1 + np.exp(-x)), "x": x}
+    >>> options = {"family": "bernoulli", "refine": None, "n_draws": 0}
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore", tb.TVDBayesWarning)
-    ...     fit = tb.fit("y ~ x", data, family="bernoulli", partition="singletons", n_draws=0)
-    >>> grouped = tb.fit("y ~ x", data, family="bernoulli", n_draws=0)
+    ...     fit = tb.fit("y ~ x", data, partition="singletons", **options)
+    >>> grouped = tb.fit("y ~ x", data, **options)
     >>> print(f"alone {fit.estimate[1]:.1f}, in groups {grouped.estimate[1]:.1f}")
     alone 6.3, in groups 0.9
     """

@@ -1,4 +1,4 @@
-"""How many rows a number of continuous covariates needs."""
+"""How many rows plain TVD needs for a number of continuous covariates."""
 
 from dataclasses import dataclass
 
@@ -8,14 +8,14 @@ from tvdbayes.partitions import ENOUGH_ROWS
 __all__ = ["GroupPlan", "groups"]
 
 _GROUPS_PER_PARAM = 2
-"""With fewer the robust fit has little to go by, and warns."""
+"""With fewer plain TVD has little to go by, and warns."""
 _LARGE = 2.0
 """The larger groups of the default ensemble, in multiples of `rows_per_group`."""
 
 
 @dataclass(frozen=True)
 class GroupPlan:
-    """Rows that covariates need which hardly repeat.
+    """Rows that plain TVD (``refine=None``) needs where covariates hardly repeat.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class GroupPlan:
     def assumptions(self) -> tuple[str, ...]:
         """What must be true for it."""
         return (
-            "covariates hardly repeat, so rows are compared in groups",
+            "covariates hardly repeat, so plain TVD (refine=None) compares rows in groups",
             "up to about a tenth of the rows are wrong; more of them need more rows",
         )
 
@@ -76,7 +76,10 @@ class GroupPlan:
 
 
 def groups(n_params: int, *, group_size: float | None = None) -> GroupPlan:
-    """Find how many rows a model with so many parameters needs where covariates hardly repeat.
+    """Find how many rows plain TVD needs where covariates hardly repeat.
+
+    Other divergences that compare groups need as many. The default of `fit` is not fitted to groups
+    and needs no minimum.
 
     Parameters
     ----------
@@ -94,8 +97,9 @@ def groups(n_params: int, *, group_size: float | None = None) -> GroupPlan:
     >>> from tvdbayes import plan
     >>> print(plan.groups(6))
     6 parameters need at least 288 rows: 12 groups of about 24, with which slopes are too steep by
-    about 2.5%; from 576 rows on groups grow. Assumes: covariates hardly repeat, so rows are
-    compared in groups; up to about a tenth of the rows are wrong; more of them need more rows.
+    about 2.5%; from 576 rows on groups grow. Assumes: covariates hardly repeat, so plain TVD
+    (refine=None) compares rows in groups; up to about a tenth of the rows are wrong; more of them
+    need more rows.
     """
     if not (n_params >= 1 and n_params % 1 == 0):
         raise SettingsError(f"n_params must be a whole number of at least 1; got {n_params!r}.")

@@ -55,11 +55,11 @@ class SampleSize:
     >>> import numpy as np, tvdbayes as tb
     >>> from tvdbayes import plan
     >>> found = plan.sample_size(
-    ...     tb.Model(tb.Poisson()), [[1.0]], [np.log(3)], coefficient=0, width=0.15,
+    ...     tb.Model(tb.Poisson()), [[1.0]], [np.log(3)], coefficient=0, width=0.1,
     ...     rows=[200, 800], n_sets=5, n_draws=50,
     ... )
     >>> found.width.round(2)
-    array([0.18, 0.1 ])
+    array([0.12, 0.06])
     >>> found.vacuous  # 800 rows are enough
     False
     """
@@ -256,7 +256,7 @@ def sample_size(
     >>> import numpy as np, tvdbayes as tb
     >>> from tvdbayes import plan
     >>> found = plan.sample_size(
-    ...     tb.Model(tb.Poisson()), [[1.0]], [np.log(3)], coefficient=0, width=0.15,
+    ...     tb.Model(tb.Poisson()), [[1.0]], [np.log(3)], coefficient=0, width=0.1,
     ...     share=0.1, contaminant=plan.shifted_by(20), n_sets=5, n_draws=50,
     ... )
     >>> 200 < found.needed < 1000

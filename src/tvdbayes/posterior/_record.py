@@ -13,6 +13,7 @@ from tvdbayes.divergences import KLD, AbstractDivergence
 from tvdbayes.model import Model
 from tvdbayes.partitions import AbstractPartition, Bins, Distinct, GroupReport
 from tvdbayes.posterior._html import html_table
+from tvdbayes.posterior.rows_used import rows_used
 from tvdbayes.posterior.summary import IntervalKind, Summary, summarise
 from tvdbayes.solvers import Status
 from tvdbayes.trimming import KeptRows
@@ -105,7 +106,7 @@ class Posterior:
     >>> posterior
     <Poisson fit by tvd: 50 draws of 1 parameters, 100 rows in 5 cells, 100.0% certified minima>
     >>> np.exp(posterior.estimate).round(1), np.exp(posterior.kld_minimiser).round(1)
-    (array([1.1]), array([2.9]))
+    (array([1.]), array([3.]))
     """
 
     model: Model
@@ -157,7 +158,7 @@ class Posterior:
 
     @property
     def estimate(self) -> Array:
-        """Point estimate (d,), the posterior mean where x repeats, else the minimiser.
+        """Point estimate (d,), the minimiser, or unrefined where x repeats the posterior mean.
 
         The mean of the weights of networks is no network of any use: theirs is the minimiser.
         """
@@ -228,9 +229,10 @@ class Posterior:
         ['mean', 'sd', 'low', 'high', 'direction', 'rope']
         """
         self.require_coefficients("to summarise", "predictions and effects")
-        return summarise(
+        found = summarise(
             self.param_names, self.draws, self.kld_draws, interval, kind=kind, rope=rope
         )
+        return replace(found, note=str(rows_used(self) or ""))
 
     def require_coefficients(self, wanted: str, instead: str) -> None:
         """Raise where parameters mean nothing one by one: what is wanted of them, what else to ask.

@@ -317,7 +317,8 @@ def calibration(
     What is predicted is the probability of 1, or of a level (the last unless given); for counts the
     mean, per trial if there are trials. Rows with the same prediction stay together. Intervals are
     Wilson's for shares; for counts normal, by the observed spread of rows around their predictions,
-    and nan where a bin has but one row.
+    and nan where a bin has but one row. Rows that the fit has dropped are left out: it does not
+    claim to predict them.
 
     Examples
     --------
@@ -331,21 +332,25 @@ def calibration(
     _require_interval(interval)
     _require_bins(n_bins)
     cells, watched = posterior.cells, _watched(posterior.model.family, level)
-    each, counts = NewRows(cells, cells.x_index), cells.counts
-    size = cells.trials[cells.x_index] if watched is None else np.ones(cells.n_cells)
+    kept = posterior.kept_rows
+    counts = cells.counts if kept is None else cells.counts * kept.share
+    used = counts > 0
+    counts, y, x_index = counts[used], cells.y[used], cells.x_index[used]
+    each = NewRows(cells, x_index)
+    size = cells.trials[x_index] if watched is None else np.ones(len(y))
     if watched is None:
-        seen, predicted = cells.y, outcome_mean(posterior, each)
+        seen, predicted = y, outcome_mean(posterior, each)
     else:
-        seen, predicted = cells.y == watched, pmf(posterior, each, [watched])[:, 0]
+        seen, predicted = y == watched, pmf(posterior, each, [watched])[:, 0]
     _, same = np.unique(predicted / size, return_inverse=True)
     weight = np.bincount(same, counts)
-    place = (np.cumsum(weight) - weight / 2) / cells.n_obs
+    place = (np.cumsum(weight) - weight / 2) / counts.sum()
     _, number = np.unique(np.floor(place * n_bins)[same], return_inverse=True)
 
     def total(values: Array) -> Array:
         return totals(number, counts * values, int(number.max()) + 1)
 
-    rows, units = total(np.ones(cells.n_cells)), total(size)
+    rows, units = total(np.ones(len(y))), total(size)
     mean, expected = total(seen) / units, total(predicted) / units
     z = float(ndtri((1 + interval) / 2))
     if watched is None:

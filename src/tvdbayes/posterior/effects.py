@@ -79,7 +79,7 @@ class Effect:
         >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
         >>> found = tb.fit("visits ~ age", data, n_draws=50).effects("age").summary()
         >>> found["low"].round(1), found["high"].round(1)
-        (array([0.7]), array([0.9]))
+        (array([0.7]), array([0.8]))
         """
         return summarise(self.names, self.draws, self.kld_draws, interval)
 

@@ -58,6 +58,11 @@ class Misfit:
         The same for each level of a factor, if asked for.
     certificate : Certificate or None
         A bound that needs no asymptotics, if asked for.
+    wrong_draws : (D,) or None
+        Equally likely values of the share of rows that are wrong (see `posterior.wrong`), where a
+        trimmed likelihood says which rows are.
+    wrong_unknown : bool
+        Whether a trimmed fit uses all rows, although it would drop many, as that would not pay.
 
     Examples
     --------
@@ -66,9 +71,11 @@ class Misfit:
     >>> y[:200] += 20  # a tenth of the rows is wrong
     >>> found = tb.fit("y ~ 1", {"y": y}, n_draws=50).misfit(n_replicates=50)
     >>> print(found)
-    The model cannot explain 10.4% of the data (90% interval 9.2% to 12.0%).
-    Chance alone would leave 2.9% (up to 4.0%): at least 6.6% of the rows do not come from the
+    The model cannot explain 10.5% of the data (90% interval 9.3% to 12.1%).
+    Chance alone would leave 3.1% (up to 4.3%): at least 6.5% of the rows do not come from the
     fitted model.
+    About 10.0% of the rows are wrong (90% interval 9.0% to 11.1%); rows whose outcomes the model
+    finds usual are not counted.
     >>> found.lower > 0.05
     True
     """
@@ -78,6 +85,8 @@ class Misfit:
     interval: float = 0.9
     by: "dict[str, Misfit]" = field(default_factory=dict)
     certificate: Certificate | None = None
+    wrong_draws: Array | None = None
+    wrong_unknown: bool = False
 
     @property
     def mean(self) -> float:
@@ -115,6 +124,28 @@ class Misfit:
         noise = self.floor_high
         return max(0.0, (self.mean - noise) / (1 - noise)) if noise < 1 else 0.0
 
+    @property
+    def wrong(self) -> float | None:
+        """Estimate of the share of rows that are wrong; None where none can be given.
+
+        Unlike the unexplained share it holds no noise, and its interval is about the law that the
+        data come from. Wrong rows whose outcomes the model finds usual are not counted.
+        """
+        return None if self.wrong_draws is None else float(self.wrong_draws.mean())
+
+    @property
+    def wrong_low(self) -> float | None:
+        """Lower end of the equal-tailed interval of that share."""
+        return self._wrong_at((1 - self.interval) / 2)
+
+    @property
+    def wrong_high(self) -> float | None:
+        """Upper end of the equal-tailed interval of that share."""
+        return self._wrong_at((1 + self.interval) / 2)
+
+    def _wrong_at(self, level: float) -> float | None:
+        return None if self.wrong_draws is None else float(np.quantile(self.wrong_draws, level))
+
     def __str__(self) -> str:
         return "\n".join(
             [
@@ -122,6 +153,7 @@ class Misfit:
                 f"({self.interval:.0%} interval {self.low:.1%} to {self.high:.1%}).",
                 f"Chance alone would leave {self.floor:.1%} (up to {self.floor_high:.1%}): "
                 + self._verdict,
+                *([self.about_wrong_rows] if self.about_wrong_rows else []),
                 *(
                     f"  {name}: {part.mean:.1%}, by chance {part.floor:.1%}, at least "
                     f"{part.lower:.1%}"
@@ -138,6 +170,23 @@ class Misfit:
         if self.lower == 0:
             return "no more than that."
         return f"at least {self.lower:.1%} of the rows do not come from the fitted model."
+
+    @property
+    def about_wrong_rows(self) -> str:
+        """The share of wrong rows in a sentence or two; empty where the fit drops no rows."""
+        if self.wrong_unknown:
+            return (
+                "What share of the rows is wrong cannot be said: the fit uses all of them, as "
+                "dropping many would explain hardly more."
+            )
+        if self.wrong is None:
+            return ""
+        span = f"({self.interval:.0%} interval {self.wrong_low:.1%} to {self.wrong_high:.1%})"
+        return (
+            f"About {self.wrong:.1%} of the rows are wrong {span}"
+            if self.wrong_low
+            else f"Perhaps no row is wrong, or {self.wrong_high:.1%} of them are {span}"
+        ) + "; rows whose outcomes the model finds usual are not counted."
 
     def _repr_html_(self) -> str:
         return "".join(f"<p>{escape(line)}</p>" for line in str(self).splitlines())

@@ -4,18 +4,25 @@ The score of a cell is the share of its mass that is too much, ``max(data - mode
 where data and model are the masses of the cell's outcome in its group. Where rows of different x
 share a group, the score is a mean over the groups that the cell is in: it names a group and an
 outcome, not a proven row.
+
+A trimmed likelihood says itself which rows it does not use: for too many of an outcome in a group,
+for too many in the tails, or as a block far out in the covariates that contradicts the others. The
+surprise of a cell that is mostly dropped is then the largest of these three. Dropping alone is no
+proof: good rows that are extreme are dropped from about half of all clean data sets.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import log_ndtr
 
 from tvdbayes._array import poisson_tail, tiny
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.execution import single_threaded
 from tvdbayes.objective import Layout
 from tvdbayes.posterior._record import Posterior
+from tvdbayes.trimming import KeptRows, agreement, kept_share, tail_probability
 
 __all__ = [
     "MOSTLY",
@@ -27,13 +34,17 @@ __all__ = [
     "masses_of",
     "most_suspicious",
     "scores_by",
+    "surprise_of_dropped",
 ]
 
 MOSTLY = 0.5
 """Score from which a cell counts as mostly unexplained."""
 
-SCORES = ("score", "probability", "signed", "observed", "expected", "surprise")
-"""What is known of each cell, by name, in the order of tables."""
+SCORES = ("score", "probability", "signed", "observed", "expected", "surprise", "kept")
+"""What is known of each cell, by name, in the order of tables; the last of trimmed fits alone."""
+
+_LEAST = 1e-300
+"""Probabilities below this are not told apart."""
 
 _ELEMENTS = 1 << 20
 _MOST_ELEMENTS = 1 << 26
@@ -59,7 +70,12 @@ class CellScores:
         minimiser expects.
     surprise : (m,)
         Minus log10 of the probability of so many rows or more under the minimiser, averaged over
-        the cell's groups; 0 where less than half of its mass is too much.
+        the cell's groups; 0 where less than half of its mass is too much. Of a trimmed fit the
+        largest of this, of the same for an outcome so far out (`tail_probability`), and, for rows
+        far out in the covariates that were kept out as a block, for a block that disagrees so much;
+        0 where less than half of its mass is dropped.
+    kept : (m,) or None
+        The share of the cell that a trimmed fit uses; None for other fits.
     pooled : bool
         Whether groups hold rows of different x.
     """
@@ -70,7 +86,14 @@ class CellScores:
     observed: Array
     expected: Array
     surprise: Array
+    kept: Array | None
     pooled: bool
+
+    @property
+    def columns(self) -> dict[str, Array]:
+        """Those of `SCORES` that are known, by name."""
+        found = {name: getattr(self, name) for name in SCORES}
+        return {name: values for name, values in found.items() if values is not None}
 
     def stands_out(self, threshold: float) -> BoolArray:
         """Cells that are mostly unexplained, and more surprisingly so than by chance."""
@@ -110,8 +133,17 @@ class Masses:
         scale = n_obs * units.n_partitions
         tail = poisson_tail(scale * self.data, scale * self.model)
         # A mean of logarithms: one odd group does not outvote all others.
-        surprise = np.expm1(units.of_cells(np.log1p(-np.log10(np.maximum(tail, 1e-300)))))
+        surprise = np.expm1(units.of_cells(np.log1p(-np.log10(np.maximum(tail, _LEAST)))))
         return np.where(self.score >= MOSTLY, surprise, 0.0)
+
+
+def surprise_of_dropped(masses: Masses, theta: Array, n_obs: float, kept: Array) -> Array:
+    """The larger of `Masses.surprise` and that of outcomes so far out at theta (d, B), (m, B).
+
+    0 where less than half of a cell is dropped; ``kept`` (m, B) is the share that is not.
+    """
+    tail = np.maximum(tail_probability(masses.layout, theta), _LEAST)
+    return np.where(kept < MOSTLY, np.maximum(masses.surprise(n_obs), -np.log10(tail)), 0.0)
 
 
 def layout_of(posterior: Posterior) -> Layout:
@@ -165,18 +197,37 @@ def cell_scores(posterior: Posterior) -> CellScores:
             score = masses.score
             total += (score.sum(1), (score >= MOSTLY).sum(1), masses.signed.sum(1))
         score, probability, signed = total / len(draws)
-        centre = masses_of(layout, layout.bound.from_user(posterior.minimiser[:, None]), p)
+        theta = layout.bound.from_user(posterior.minimiser[:, None])
+        centre = masses_of(layout, theta, p)
         observed, expected = centre.rows(cells.n_obs)
-        surprise = centre.surprise(cells.n_obs)
+        kept = posterior.kept_rows
+        surprise = (
+            centre.surprise(cells.n_obs)[:, 0]
+            if kept is None
+            else _surprise_of_trimmed(centre, theta, kept)
+        )
     return CellScores(
         score,
         probability,
         signed,
         observed[:, 0],
         expected[:, 0],
-        surprise[:, 0],
+        surprise,
+        None if kept is None else kept.share,
         posterior.partition.pools_rows,
     )
+
+
+def _surprise_of_trimmed(centre: Masses, theta: Array, rows: KeptRows) -> Array:
+    """Surprise (m,) of the cells of a trimmed fit, with parameters theta (d, 1)."""
+    layout, cells = centre.layout, centre.layout.cells
+    surprise = surprise_of_dropped(centre, theta, cells.n_obs, rows.share[:, None])[:, 0]
+    if rows.far_agree:
+        return surprise
+    kept = kept_share(layout, cells.p, theta[:, 0], cells.n_obs)
+    block = -log_ndtr(agreement(layout, theta[:, 0], kept, rows.far)) / np.log(10)
+    dropped = rows.far[cells.x_index] & (rows.share < MOSTLY)
+    return np.where(dropped, np.maximum(surprise, block), surprise)
 
 
 def most_suspicious(surprise: Array, score: Array) -> IntArray:

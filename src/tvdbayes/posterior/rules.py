@@ -7,13 +7,16 @@ its groups, and have no error rate.
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.partitions import ENOUGH_ROWS
-from tvdbayes.posterior._record import Posterior
 from tvdbayes.solvers import Status
+
+if TYPE_CHECKING:
+    from tvdbayes.posterior._record import Posterior
 
 __all__ = [
     "FALSE_ALARM",
@@ -35,6 +38,8 @@ _FREQUENT = 0.01
 _GROUPS_PER_PARAMETER = 2
 # A normal law has 2e-9 of its mass beyond 6 deviations.
 _FAR = 6.0
+# Two estimates this near, in posterior deviations, lead to the same conclusions.
+_MATTERS = 0.5
 
 
 @dataclass(frozen=True)
@@ -60,12 +65,23 @@ RULES = (
     Rule("search", "a draw has no certified minimum, or its optimum at infinity", FALSE_ALARM),
     Rule("ordinary search", "the same for the likelihood fit", FALSE_ALARM),
     Rule("groups", "groups are smaller, or fewer, than the method needs", None),
-    Rule("rows used", "over 2 % of the rows were dropped, or rows far out were", None),
+    Rule("rows used", "over 2 % of the rows were dropped", None),
+    Rule(
+        "far rows",
+        "rows far out contradict the others, or are too few to be judged and decide a coefficient",
+        FALSE_ALARM,
+    ),
     Rule("bins", "counts are compared in bins", None),
     Rule("ties", "a nearly flat range is at least 1.4 posterior deviations wide", FALSE_ALARM),
     Rule("draws", "over 1 % of the draws lie more than 6 deviations from the others", FALSE_ALARM),
-    Rule("ordinary fit", "a simultaneous 95 % interval of the difference excludes 0", FALSE_ALARM),
+    Rule(
+        "ordinary fit",
+        "a simultaneous 95 % interval of the difference excludes 0, and it is at least half a "
+        "posterior deviation",
+        FALSE_ALARM,
+    ),
     Rule("rounding", "rounding of covariates moves an estimate", None),
+    Rule("family", "much is unexplained, and another family explains half of it", FALSE_ALARM),
     Rule("misfit", "the lower bound of the share of wrong rows is above 0", FALSE_ALARM),
 )
 """Every line that `check` can print with the level "note" or "problem"."""
@@ -97,7 +113,7 @@ def is_frequent(number: int, n_draws: int) -> bool:
     return number > _FREQUENT * n_draws
 
 
-def small_groups(posterior: Posterior) -> bool:
+def small_groups(posterior: "Posterior") -> bool:
     """Whether the median row is compared with fewer rows than `ENOUGH_ROWS`, and that matters.
 
     A trimmed likelihood is not fitted to groups, so it does not suffer from small or few ones.
@@ -105,14 +121,14 @@ def small_groups(posterior: Posterior) -> bool:
     return _fits_groups(posterior) and posterior.groups.median_size < ENOUGH_ROWS
 
 
-def few_groups(posterior: Posterior) -> bool:
+def few_groups(posterior: "Posterior") -> bool:
     """Whether pooled rows make fewer than 2 groups for each parameter (`Model.complexity`)."""
     pooled = _fits_groups(posterior) and posterior.partition.pools_rows
     d = posterior.model.complexity(posterior.cells)
     return pooled and posterior.groups.n_groups < _GROUPS_PER_PARAMETER * d
 
 
-def _fits_groups(posterior: Posterior) -> bool:
+def _fits_groups(posterior: "Posterior") -> bool:
     return posterior.divergence.on_groups and posterior.refine != "trim"
 
 
@@ -124,6 +140,10 @@ def differing(draws: Array, kld_draws: Array) -> BoolArray:
     Westfall and Young, 1993). A coefficient differs if its interval excludes 0, so that on clean
     data any coefficient does with a probability of about `FALSE_ALARM`, whatever their number. At
     least 19 draws are needed to find q; with fewer none is called different.
+
+    A difference must also be at least half a deviation of the draws: where a trimmed fit drops one
+    row of clean data, the difference of the two fits hardly varies, so that it would be called
+    significant however small it is.
 
     The draws of a TVD fit spread more than estimates do from data set to data set where x repeats,
     so that the rate is far below the stated one there. Biases of the robust fit are not subtracted.
@@ -149,7 +169,8 @@ def differing(draws: Array, kld_draws: Array) -> BoolArray:
     mean, sd = difference.mean(0), difference.std(0, ddof=1)
     away = np.abs(difference - mean)
     largest = np.divide(away, sd, out=np.zeros_like(away), where=sd > 0).max(1)
-    apart: BoolArray = np.abs(mean) > np.sort(largest)[rank - 1] * sd
+    beyond = np.maximum(np.sort(largest)[rank - 1] * sd, _MATTERS * draws.std(0, ddof=1))
+    apart: BoolArray = np.abs(mean) > beyond
     return apart
 
 

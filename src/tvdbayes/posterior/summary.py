@@ -1,6 +1,7 @@
 """Draws in a table: mean, spread, interval and direction, robust beside ordinary."""
 
 from dataclasses import dataclass
+from html import escape
 from typing import Literal
 
 import numpy as np
@@ -39,6 +40,8 @@ class Summary:
         The parameters.
     columns : dict of (d,)
         The columns by name, in order.
+    note : str
+        Which rows the estimates are made of, where some may be dropped; printed below the table.
 
     Examples
     --------
@@ -48,16 +51,18 @@ class Summary:
     >>> table = tb.fit("y ~ 1", {"y": y}, n_draws=200).summary()
     >>> print(table)
     parameter   mean    low   high  kld_mean  kld_low  kld_high     diff  diff_low  diff_high
-    Intercept  1.106  1.056  1.153     1.612     1.57     1.653  -0.5054   -0.5684    -0.4574
+    Intercept  1.096  1.073  1.124     1.617    1.575     1.658  -0.5219   -0.5639    -0.4831
+    200 of 2,000 rows were dropped: more of these outcomes than the model allows.
     >>> pd.DataFrame(table.to_dict())[["parameter", "mean", "sd"]].round(2)
        parameter  mean    sd
-    0  Intercept  1.11  0.03
+    0  Intercept   1.1  0.01
     >>> table["diff_high"].round(1)  # well below 0: wrong rows drive the ordinary answer
     array([-0.5])
     """
 
     names: tuple[str, ...]
     columns: dict[str, Array]
+    note: str = ""
 
     def to_dict(self) -> dict[str, object]:
         """Columns by name, ready for a data frame."""
@@ -77,19 +82,21 @@ class Summary:
     def __str__(self) -> str:
         lines = self._lines()
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join(
+        table = [
             "  ".join(
                 [first.ljust(widths[0])]
                 + [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
             )
             for first, *rest in lines
-        )
+        ]
+        return "\n".join([*table, *([self.note] if self.note else [])])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         head, *lines = self._lines()
-        return html_table("Coefficients", head, lines)
+        below = f"<p>{escape(self.note)}</p>" if self.note else ""
+        return html_table("Coefficients", head, lines) + below
 
 
 def summarise(

@@ -7,16 +7,17 @@ import numpy as np
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.bootstrap import plan_of, solve_tables
+from tvdbayes.bootstrap import plan_for_replicates, solve_tables
 from tvdbayes.cells import Cells
 from tvdbayes.execution import single_threaded
 from tvdbayes.objective import Layout
 from tvdbayes.partitions import Bins, learn_bins
 from tvdbayes.posterior import Posterior
-from tvdbayes.posterior.rows import layout_of, masses_of
-from tvdbayes.weights import Stream
+from tvdbayes.posterior.rows import layout_of, masses_of, surprise_of_dropped
+from tvdbayes.trimming import due_in_tails, kept_shares
+from tvdbayes.weights import Stream, block_size
 
-__all__ = ["Replicates", "replicate"]
+__all__ = ["Replicates", "chance_without_refits", "replicate"]
 
 _ELEMENTS = 1 << 21
 """Rows x replicates in work at a time."""
@@ -44,6 +45,8 @@ class Replicates:
     surprise : (R,)
         The largest surprise of any cell of each data set, minus log10 of the probability of so many
         rows in it. Bins that were learned from the data are learned again from each data set.
+    dropped : (R,)
+        The share of each data set that a trimmed likelihood would drop; 0 for other fits.
     """
 
     distance: Array
@@ -51,6 +54,7 @@ class Replicates:
     unfitted: Array
     by_level: Array
     surprise: Array
+    dropped: Array
 
     def threshold(self, false_alarm: float) -> float:
         """The surprise that this share of clean data sets exceed somewhere."""
@@ -83,10 +87,11 @@ def replicate(
     found = []
     with single_threaded():
         # The model that made the data is known, and as good a start as any.
-        plan = plan_of(posterior).for_replicates()
+        plan = plan_for_replicates(posterior)
         plan = replace(plan, robust=replace(plan.robust, layout=_filled(plan.robust.layout)))
-        size = min(size, plan.size)
         layout = _filled(layout_of(posterior))
+        size = min(size, plan.size, block_size(layout.units.n_elements))
+        due = _due(posterior, layout)
         for first in range(0, n, size):
             numbers = range(first, min(first + size, n))
             table, counts = _simulate(posterior, layout.bound.eta, numbers)
@@ -102,7 +107,7 @@ def replicate(
             excess = random * masses_of(here, theta[0], random).score
             masses = masses_of(here, theta[1], even)
             maker = here.bound.from_user(np.repeat(posterior.minimiser[:, None], len(numbers), 1))
-            surprise = _surprise(posterior, here, counts, theta[1])
+            surprise, dropped = _surprise(posterior, here, counts, theta[1], due)
             at_x = here.cell_pairs.x_of_pair.total
             found.append(
                 (
@@ -111,11 +116,28 @@ def replicate(
                     (even * masses_of(here, maker, even).score).sum(0),
                     (shares @ at_x(excess)) / np.maximum(shares @ at_x(random), 1e-300),
                     surprise,
+                    dropped,
                 )
             )
             if progress is not None:
                 progress(numbers[-1] + 1, n)
     return Replicates(*(np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True)))
+
+
+def chance_without_refits(posterior: Posterior, n_replicates: int) -> Array:
+    """The unexplained share of data sets that the model at its minimiser makes, (R,).
+
+    The same as `Replicates.unfitted` but for bins learned anew, at a fraction of the time.
+    """
+    with single_threaded():
+        layout = _filled(layout_of(posterior))
+        theta = layout.bound.from_user(posterior.minimiser[:, None])
+        table, counts = _simulate(posterior, layout.bound.eta, range(n_replicates))
+        even = counts / counts.sum(0)
+        here = layout.rebind(table)
+        at = np.repeat(theta, n_replicates, axis=1)
+        share: Array = (even * masses_of(here, at, even).score).sum(0)
+    return share
 
 
 def _filled(layout: Layout) -> Layout:
@@ -126,28 +148,53 @@ def _filled(layout: Layout) -> Layout:
     return replace(layout, bins=layout.bins and layout.bins.filled())
 
 
-def _surprise(posterior: Posterior, layout: Layout, counts: Array, theta: Array) -> Array:
-    """The largest surprise of any cell of each data set, (R,), at parameters (d, R).
+def _surprise(
+    posterior: Posterior, layout: Layout, counts: Array, theta: Array, due: Array | None = None
+) -> tuple[Array, Array]:
+    """The largest surprise of any cell of each data set, and the share that is dropped, (R,) each.
 
-    Where the bins of the record were learned from its data, those of each data set are learned from
-    that data set, so that it is judged as the data are: learned bins end at outcomes of the data.
+    Parameters are (d, R). Where the bins of the record were learned from its data, those of each
+    data set are learned from that data set, so that it is judged as the data are: learned bins end
+    at outcomes of the data.
     """
-    n_obs = posterior.cells.n_obs
     if not _learns_bins(posterior):
-        masses = masses_of(layout, theta, counts / counts.sum(0))
-        of_any: Array = np.where(counts > 0, masses.surprise(n_obs), 0.0).max(0)
-        return of_any
-    found, table = np.zeros(counts.shape[1]), layout.cells
-    for number in range(len(found)):
+        return _judged(posterior, layout, counts, theta, due)
+    table, parts = layout.cells, []
+    for number in range(counts.shape[1]):
         held = counts[:, number] > 0
         cells = replace(
             table, x_index=table.x_index[held], y=table.y[held], counts=counts[held, number]
         )
         alone = layout.rebind(cells)
         own = replace(alone, bins=_learned_bins(posterior, alone), grouped=alone.grouping)
-        masses = masses_of(_filled(own), theta[:, [number]], cells.p[:, None])
-        found[number] = masses.surprise(n_obs).max()
-    return found
+        parts.append(
+            _judged(posterior, _filled(own), cells.counts[:, None], theta[:, [number]], due)
+        )
+    surprise, dropped = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return surprise, dropped
+
+
+def _due(posterior: Posterior, layout: Layout) -> Array | None:
+    """Mass due in the tails of the data, where a fit looks at it, and so of any replicate."""
+    if posterior.kept_rows is None:
+        return None
+    theta = layout.bound.from_user(posterior.minimiser[:, None])[:, 0]
+    return due_in_tails(layout, layout.cells.p, theta)
+
+
+def _judged(
+    posterior: Posterior, layout: Layout, counts: Array, theta: Array, due: Array | None
+) -> tuple[Array, Array]:
+    """See `_surprise`, with these bins. Only rows that a trimmed likelihood would drop count."""
+    n_obs, p = posterior.cells.n_obs, counts / counts.sum(0)
+    masses = masses_of(layout, theta, p)
+    if posterior.kept_rows is None:
+        surprise, dropped = masses.surprise(n_obs), np.zeros(counts.shape[1])
+    else:
+        kept = kept_shares(layout, p, theta, n_obs, due)
+        surprise = surprise_of_dropped(masses, theta, n_obs, kept)
+        dropped = (p * (1 - kept)).sum(0)
+    return np.where(counts > 0, surprise, 0.0).max(0), dropped
 
 
 def _learns_bins(posterior: Posterior) -> bool:

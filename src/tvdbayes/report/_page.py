@@ -18,6 +18,7 @@ from tvdbayes.posterior.checks import calibration, rootogram
 from tvdbayes.posterior.effects import Effect
 from tvdbayes.posterior.misfit import Misfit
 from tvdbayes.posterior.rows import SCORES
+from tvdbayes.posterior.rows_used import rows_used
 from tvdbayes.posterior.rules import FALSE_ALARM, differing
 from tvdbayes.report._call import call_of, name_of
 from tvdbayes.report._pictures import (
@@ -55,6 +56,7 @@ _SCORES: dict[str, Callable[[float], str]] = {
     "observed": number,
     "expected": number,
     "surprise": "{:.1f}".format,
+    "kept": "{:.2f}".format,
 }
 """What is shown of each row's scores, and how."""
 
@@ -196,7 +198,11 @@ def gather(fit: Reportable, *, title: str | None, command: str | None) -> Page:
         robust=f"robust ({posterior.divergence.name.upper().replace('_', ' ')})"
         if compares
         else "ordinary",
-        answers=tuple(_answers(misfit, lines if table and compares else (), rows, findings)),
+        answers=tuple(
+            _answers(
+                misfit, lines if table and compares else (), rows, findings, _caveat(posterior)
+            )
+        ),
         figures=tuple(_figures(misfit, lines if table and compares else (), rows)),
         facts=tuple(_facts(fit, outcome)),
         coefficients=lines,
@@ -278,6 +284,7 @@ def _answers(
     lines: tuple[Line, ...],
     rows: RowTable,
     findings: Sequence[FindingLike],
+    caveat: str,
 ) -> Iterator[str]:
     """The answer in a few sentences, the most important first."""
     if misfit is None:
@@ -294,7 +301,7 @@ def _answers(
             f"alone may leave ({misfit.floor:.1%}, up to {misfit.floor_high:.1%})."
         )
     if lines:
-        yield from _comparison(lines)
+        yield from _comparison(lines, caveat)
     if rows.n_flagged:
         verb = "stands" if rows.n_flagged == 1 else "stand"
         still = "" if misfit is None or misfit.lower > 0 else "Even so, "
@@ -310,13 +317,18 @@ def _answers(
         )
 
 
-def _comparison(lines: tuple[Line, ...]) -> Iterator[str]:
+def _caveat(posterior: Posterior) -> str:
+    used = rows_used(posterior)
+    return used.caveat if used else ""
+
+
+def _comparison(lines: tuple[Line, ...], caveat: str) -> Iterator[str]:
     """Whether it matters which of the two fits one believes."""
     apart = [line for line in lines if line.differs]
     if not apart:
         yield (
             "Robust and ordinary coefficients agree: they do not differ by more than chance "
-            f"({FALSE_ALARM:.0%} level, all coefficients together)."
+            f"({FALSE_ALARM:.0%} level, all coefficients together). {caveat}".strip()
         )
         return
     yield (
@@ -399,8 +411,8 @@ def _facts(fit: Reportable, outcome: str) -> Iterator[tuple[str, str]]:
         yield "Prior", f"Dirichlet process that counts for {posterior.prior.alpha:g} rows"
     if posterior.refine is not None:
         yield "Refined by", posterior.refine
-    if posterior.kept_rows is not None:
-        yield "Rows used", posterior.kept_rows.sentences(posterior.cells)
+    if (used := rows_used(posterior)) is not None:
+        yield "Rows used", str(used)
     yield "Posterior draws", f"{posterior.n_draws:,}, from the seed {posterior.seed}"
 
 
@@ -428,7 +440,8 @@ def _calibration(posterior: Posterior, outcome: str) -> Picture | None:
     if not family.counts:
         level = f" {family.levels[-1]}" if family.levels else " 1"
         what = f"probability of {outcome} ={level}"
-    return draw_calibration(robust, ordinary, what)
+    dropped = bool(ordinary.counts.sum() - robust.counts.sum() > 0.5)
+    return draw_calibration(robust, ordinary, what, dropped=dropped)
 
 
 def _rows(fit: Reportable) -> RowTable:
@@ -436,17 +449,18 @@ def _rows(fit: Reportable) -> RowTable:
     frame = fit.suspicious_rows()
     kept = frame.iloc[:_MOST_ROWS]
     own = [name for name in frame.columns if name not in (*SCORES, "flag", "count")]
+    scored = [name for name in _SCORES if name in frame]
     texts = [
         [Cell(str(i)) for i in kept.index],
         [Cell("flagged", "1") if flag else Cell("", "0") for flag in kept["flag"]],
         [Cell(number(n) if n % 1 else f"{n:,.0f}", f"{n:.12g}") for n in kept["count"]],
         *(_column(kept[name]) for name in own),
-        *([Cell(show(v), f"{v:.6g}") for v in kept[name]] for name, show in _SCORES.items()),
+        *([Cell(_SCORES[name](v), f"{v:.6g}") for v in kept[name]] for name in scored),
     ]
     is_number = [frame[name].dtype.kind in "iuf" for name in own]
     return RowTable(
-        ("row", "flag", "count", *map(str, own), *_SCORES),
-        (True, True, True, *is_number, *(True for _ in _SCORES)),
+        ("row", "flag", "count", *map(str, own), *scored),
+        (True, True, True, *is_number, *(True for _ in scored)),
         tuple(zip(*texts, strict=True)),
         len(frame),
         int(frame["count"].sum()),

@@ -118,8 +118,10 @@ def draw_rootogram(robust: Rootogram, ordinary: Rootogram, outcome: str) -> Pict
     )
 
 
-def draw_calibration(robust: Calibration, ordinary: Calibration, outcome: str) -> Picture:
-    """What was seen against what was predicted, in bins of rows."""
+def draw_calibration(
+    robust: Calibration, ordinary: Calibration, outcome: str, *, dropped: bool
+) -> Picture:
+    """What was seen against what was predicted, in bins of rows; whether some were dropped."""
     from tvdbayes.plots import plot_calibration
 
     pairs = zip(robust.predicted, robust.observed, strict=True)
@@ -128,7 +130,11 @@ def draw_calibration(robust: Calibration, ordinary: Calibration, outcome: str) -
         f"Observed against predicted {outcome} in {count(len(told), 'bin')} of rows; on the "
         "diagonal both are the same. By the robust fit, predicted and observed: "
         f"{'; '.join(told)}.",
-        "Rows in bins of similar prediction: points on the diagonal are as predicted.",
+        "Rows in bins of similar prediction: points on the diagonal are as predicted."
+        + (
+            " The robust fit is beside the rows that it used, the ordinary one beside all."
+            * dropped
+        ),
         3.9,
         lambda ax: plot_calibration(robust, ordinary, ax, outcome=_drawable(outcome)),
     )

@@ -51,7 +51,7 @@ class Grid:
     >>> fit.posterior.cells.n_x
     20
     >>> print(fit.rounded)
-    Rounded to means in 20 bins (kmeans); variance lost: x 0.90%. Coefficients move by at most 0.028
+    Rounded to means in 20 bins (kmeans); variance lost: x 0.90%. Coefficients move by at most 0.046
     posterior deviations (x), expected from 1,000 unrounded rows.
     """
 

@@ -219,7 +219,7 @@ _ALL = (
         **{"common": "cp", "common_offset": "c", "common_trials": "c"},
     ),
     form_of(Bins, lows="b", highs="b"),
-    form_of(KeptRows, share="m", far="n"),
+    form_of(KeptRows, share="m", far="n", without_far="d"),
     form_of(Cells, _check_cells, x="np", offset="n", trials="n", x_index="m", y="m", counts="m"),
     form_of(
         Posterior,

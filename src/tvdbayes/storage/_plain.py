@@ -116,7 +116,8 @@ class Unpacker:
         for key, letters in form.shapes.items():
             parts = fields[key] if isinstance(fields[key], tuple) else (fields[key],)
             for part in parts:
-                self._check_shape(f"{node['class']}.{key}", part.shape, letters)
+                if part is not None:
+                    self._check_shape(f"{node['class']}.{key}", part.shape, letters)
         form.check(made)
         return made
 

@@ -1,8 +1,29 @@
 """The trimmed likelihood: rows that are too many lose weight, the likelihood fits the rest."""
 
 from tvdbayes.trimming.far import far_rows
-from tvdbayes.trimming.rule import RIDGE, KeptRows, Route, trimmed_fit
+from tvdbayes.trimming.rule import RIDGE, KeptRows, Route, agreement, trimmed_fit
 from tvdbayes.trimming.sandwich import widening
-from tvdbayes.trimming.surplus import good_share
+from tvdbayes.trimming.surplus import (
+    due_in_tails,
+    good_share,
+    kept_share,
+    kept_shares,
+    tail_probability,
+)
+from tvdbayes.trimming.words import farthest_column
 
-__all__ = ["RIDGE", "KeptRows", "Route", "far_rows", "good_share", "trimmed_fit", "widening"]
+__all__ = [
+    "RIDGE",
+    "KeptRows",
+    "Route",
+    "agreement",
+    "due_in_tails",
+    "far_rows",
+    "farthest_column",
+    "good_share",
+    "kept_share",
+    "kept_shares",
+    "tail_probability",
+    "trimmed_fit",
+    "widening",
+]

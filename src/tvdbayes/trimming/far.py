@@ -9,14 +9,16 @@ outliers and are left out.
 """
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import gammaincinv
 
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.cells import Cells
 
-__all__ = ["far_rows"]
+__all__ = ["DEVIATIONS", "deviations", "far_rows", "quantile"]
 
-_DEVIATIONS, _QUANTILE = 3.0, 0.99
+DEVIATIONS = 3.0
+"""A row is far out in a column beyond so many deviations."""
+_QUANTILE = 0.99
 _MOST = 0.3
 """At most this share of the rows is called far: beyond it there is no bulk to be far from."""
 _BULK, _STEPS = 0.75, 8
@@ -36,21 +38,33 @@ def far_rows(cells: Cells) -> BoolArray:
     >>> cells.x[far_rows(cells)]
     array([[1., 8.]])
     """
-    weights = cells.x_counts
-    columns = [column for column in cells.x.T if np.unique(column).size > 2]
+    weights, columns = cells.x_counts, deviations(cells)
     if not columns:
         return np.zeros(cells.n_x, bool)
-    z = np.column_stack([_standardised(column, weights) for column in columns])
-    single = np.abs(z).max(1) / _DEVIATIONS
-    joint = np.sqrt(_distance(z, single, weights) / chi2.ppf(_QUANTILE, z.shape[1]))
+    z = np.column_stack(list(columns.values()))
+    single = np.abs(z).max(1) / DEVIATIONS
+    joint = np.sqrt(_distance(z, single, weights) / _chi2(_QUANTILE, z.shape[1]))
     far = np.maximum(single, joint)
-    beyond: BoolArray = far > max(1.0, _quantile(far, weights, 1 - _MOST))
+    beyond: BoolArray = far > max(1.0, quantile(far, weights, 1 - _MOST))
     return beyond
 
 
+def deviations(cells: Cells) -> dict[int, Array]:
+    """How many deviations each x row lies from the median, by column; without those of levels.
+
+    Products of columns (interactions) are left out, too: they change with the reference level and
+    the zero of what they are made of.
+    """
+    return {
+        j: _standardised(column, cells.x_counts)
+        for j, (name, column) in enumerate(zip(cells.names, cells.x.T, strict=True))
+        if ":" not in name and np.unique(column).size > 2
+    }
+
+
 def _standardised(column: Array, weights: Array) -> Array:
-    away = column - _quantile(column, weights, 0.5)
-    scale = 1.4826 * _quantile(np.abs(away), weights, 0.5)
+    away = column - quantile(column, weights, 0.5)
+    scale = 1.4826 * quantile(np.abs(away), weights, 0.5)
     if scale == 0:
         # More than half of the rows share a value.
         scale = np.sqrt(weights @ away**2 / weights.sum())
@@ -61,16 +75,22 @@ def _distance(z: Array, first: Array, weights: Array) -> Array:
     """Squared robust distances of rows z (n, k), scaled so that their median is that of normals."""
     distance, k = first, z.shape[1]
     for _ in range(_STEPS):
-        bulk = np.where(distance <= _quantile(distance, weights, _BULK), weights, 0.0)
+        bulk = np.where(distance <= quantile(distance, weights, _BULK), weights, 0.0)
         bulk = bulk / bulk.sum()
         centred = z - bulk @ z
         scatter = (centred.T * bulk) @ centred + _SINGULAR * np.eye(k)
         distance = np.einsum("ij,ij->i", centred, np.linalg.solve(scatter, centred.T).T)
-    middle = _quantile(distance, weights, 0.5)
-    return distance * (chi2.ppf(0.5, k) / middle if middle > 0 else 1.0)
+    middle = quantile(distance, weights, 0.5)
+    return distance * (_chi2(0.5, k) / middle if middle > 0 else 1.0)
 
 
-def _quantile(values: Array, weights: Array, share: float) -> float:
+def _chi2(share: float, k: int) -> float:
+    """Quantile of the chi-squared law with k degrees of freedom."""
+    # scipy.stats would take a second to import.
+    return float(2 * gammaincinv(k / 2, share))
+
+
+def quantile(values: Array, weights: Array, share: float) -> float:
     """The smallest value with at least this share of the weight at or below it."""
     order = np.argsort(values)
     below = np.cumsum(weights[order])

@@ -1,7 +1,7 @@
 """Trimmed maximum likelihood: total variation says which rows are too many, the rest is fitted.
 
 Rows far out in the covariates have the power to pull a fit to themselves, so they do not take part
-at first. They are let in if they agree with the fit to the others.
+at first. They are let in if they agree with the fit to the others, or if an effect bends.
 """
 
 from collections.abc import Callable
@@ -13,13 +13,16 @@ import numpy as np
 from tvdbayes._array import tiny
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.cells import Cells
-from tvdbayes.divergences import KLD, DensityPower
-from tvdbayes.objective import Layout, Objective
-from tvdbayes.solvers import newton
+from tvdbayes.divergences import DensityPower
+from tvdbayes.families import AbstractFamily
+from tvdbayes.objective import Layout
+from tvdbayes.trimming.bend import bending_column
 from tvdbayes.trimming.far import far_rows
 from tvdbayes.trimming.surplus import kept_share
+from tvdbayes.trimming.weighted import weighted_fit
+from tvdbayes.trimming.words import where
 
-__all__ = ["RIDGE", "KeptRows", "Route", "trimmed_fit"]
+__all__ = ["RIDGE", "KeptRows", "Route", "agreement", "trimmed_fit"]
 
 Route = Literal["central", "closest", "ordinary"]
 
@@ -38,7 +41,10 @@ _MOST, _PAYS, _FREE = 0.16, 0.15, 0.05
 """If more than the share `_MOST` is dropped, what is dropped above `_FREE` must pay for itself by
 this much of explained mass, else the model is bent, not the rows bad."""
 
-
+_MANY_FAR = 0.25
+"""If so large a share of the far rows is dropped, these contradict the others."""
+_FEWEST = 0.5
+"""A fit that explains less than this share of the rows is a fit to wrong rows."""
 _NOTHING = 1e-9
 """Shares of rows below this are rounding errors."""
 
@@ -59,15 +65,32 @@ class KeptRows:
         Which x rows are far out.
     far_agree : bool
         Whether these agree with the others and were let in.
+    far_judged : bool
+        Whether they are enough to be judged: the test would notice if the effects had the opposite
+        sign out there.
+    bend : int or None
+        The column of x whose effect seems to bend, which is why far rows that contradict were let
+        in.
+    without_far : (d,) or None
+        The fit without the far rows.
     """
 
     share: Array
     route: Route
     far: BoolArray
     far_agree: bool
+    far_judged: bool = True
+    bend: int | None = None
+    without_far: Array | None = None
 
-    def sentences(self, cells: Cells) -> str:
-        """Which rows of a table were used, and why.
+    def far_kept_out(self, cells: Cells) -> bool:
+        """Whether far rows have no say, as a block or because many of them were dropped."""
+        if self.bend is not None or not self.far.any():
+            return False
+        return not self.far_agree or _lost(cells, self.far, self.share) >= _MANY_FAR
+
+    def of_all(self, cells: Cells) -> str:
+        """How many rows of a table were used, and why.
 
         Examples
         --------
@@ -75,43 +98,65 @@ class KeptRows:
         >>> y = np.random.default_rng(0).poisson(3, 500)
         >>> y[:50] += 20
         >>> fit = tb.fit("y ~ 1", {"y": y}, refine="trim", n_draws=0).posterior
-        >>> print(fit.kept_rows.sentences(fit.cells))
+        >>> print(fit.kept_rows.of_all(fit.cells))
         50 of 500 rows were dropped: more of these outcomes than the model allows.
         """
         n = cells.n_obs
-        n_far = float(cells.x_counts[self.far].sum())
         dropped = float(cells.counts @ (1 - self.share))
         if self.route == "ordinary":
             return (
                 f"All {n:,.12g} rows are used, by maximum likelihood: a robust fit would drop over "
-                f"{_MOST:.0%} of them and explain hardly more, as where an effect is bent."
+                f"{_MOST:.0%} of them and explain hardly more. The family may be too "
+                "narrow, or an effect bent."
             )
         if dropped < _NOTHING * n:
-            found = [f"All {n:,.12g} rows are used."]
-        else:
-            found = [
-                f"{max(dropped, 1):,.0f} of {n:,.12g} rows were dropped: more of these outcomes "
-                "than the model allows."
-            ]
-        if n_far and not self.far_agree:
-            found.append(
-                f"{n_far:,.12g} rows far out in the covariates are among them: together they "
-                "contradict the fit to the others. They may be wrong, or an effect may bend there."
-            )
-        elif n_far and self.route == "central":
-            found.append(f"{n_far:,.12g} rows far out in the covariates agree with the others.")
+            return f"All {n:,.12g} rows are used."
+        found = (
+            f"{max(dropped, 1):,.0f} of {n:,.12g} rows were dropped: more of these outcomes "
+            "than the model allows."
+        )
         if self.route == "closest":
-            found.append("The search began at the closest model in total variation.")
-        return " ".join(found)
+            found += " The search began at the closest model in total variation."
+        return found
+
+    def of_far(self, cells: Cells) -> str:
+        """What became of the rows far out in the covariates; empty if there are none."""
+        if not self.far.any() or self.route == "ordinary":
+            return ""
+        n_far = float(cells.x_counts @ self.far)
+        rows, dropped = where(cells, self.far), n_far * _lost(cells, self.far, self.share)
+        if self.bend is not None:
+            return (
+                f"{rows} contradict a straight line, but the effect of {cells.names[self.bend]} "
+                "seems to bend among the other rows too, and the bend predicts them: they take "
+                "part in the line."
+            )
+        if self.far_kept_out(cells):
+            some = dropped < n_far - 0.5
+            which = f"{dropped:,.0f} of them " if some else ""
+            return (
+                f"{rows} contradict the fit to the others, and {which}are dropped: they may be "
+                "wrong, or an effect may bend there."
+            )
+        if dropped >= 1:
+            return f"Of {rows} {dropped:,.0f} were dropped, the others agree with the fit."
+        if not self.far_judged:
+            return f"{rows} take part, but are too few to be judged by the others."
+        return f"{rows} agree with the others."
 
 
 def trimmed_fit(
-    layout: Layout, ordinary: Array, closest: Array, least: Array | float = 0.0
+    layout: Layout,
+    ordinary: Array,
+    closest: Array,
+    ridge: float = RIDGE,
+    least: Array | float = 0.0,
 ) -> tuple[Array, KeptRows]:
     """The estimate (d,) from the whole table of a layout in which every outcome is compared.
 
     ``ordinary`` and ``closest`` (d,) are maximum likelihood and the closest model in total
-    variation. All parameters are standardised. ``least`` (m,) is the share of each cell that is no
+    variation. All parameters are standardised. ``ridge`` is the penalty beside the likelihood of
+    the rows that are kept, ``least`` (m,) is the share of each cell that is no
     row but the mass of a prior, which is never dropped.
     """
     cells, n_obs = layout.cells, layout.cells.n_obs
@@ -123,39 +168,59 @@ def trimmed_fit(
         share = kept_share(layout, p, theta, n_obs)
         return np.maximum(share if with_far else share * central, least)
 
-    def settle(theta: Array) -> tuple[float, Array, Array, bool]:
+    def settle(theta: Array) -> tuple[float, Array, Array, Array, bool]:
         for _ in range(2):
-            theta = weighted_fit(layout, p * keep(theta, with_far=False), theta)
+            share = keep(theta, with_far=False)
+            if p @ share < _FEWEST * (p @ central):
+                return np.inf, theta, theta, share, False
+            theta = weighted_fit(layout, p * share, theta, ridge)
+        alone = theta
         agree = not far.any() or _agree(layout, theta, keep(theta, with_far=True), far)
         for _ in range(3):
             share = keep(theta, with_far=agree)
-            theta = weighted_fit(layout, p * share, theta)
-        return judge(theta), theta, share, agree
+            if p @ share < _FEWEST * (p @ central):
+                return np.inf, alone, theta, share, agree
+            theta = weighted_fit(layout, p * share, theta, ridge)
+        return judge(theta), alone, theta, share, agree
 
-    middle = weighted_fit(layout, p * central, ordinary)
+    middle = weighted_fit(layout, p * central, ordinary, ridge)
     starts: dict[Route, Array] = {
-        "central": _fit(layout, DensityPower(), p * central, middle),
+        "central": weighted_fit(layout, p * central, middle, ridge, DensityPower()),
         "closest": closest,
     }
     found = {route: settle(theta) for route, theta in starts.items()}
-    gain = found["central"][0] - found["closest"][0]
-    route: Route = "closest" if gain > _MARGIN / np.sqrt(n_obs) else "central"
-    value, theta, share, agree = found[route]
+    needed = found["closest"][0] + _MARGIN / np.sqrt(n_obs)
+    route: Route = "closest" if needed < found["central"][0] else "central"
+    value, alone, theta, share, agree = found[route]
     dropped = 1 - p @ share
-    if dropped > _MOST and judge(ordinary) - value < _PAYS * (dropped - _FREE):
-        return ordinary, KeptRows(np.ones(len(p)), "ordinary", far, True)
-    return theta, KeptRows(share, route, far, agree)
+    whole = weighted_fit(layout, p, ordinary, ridge)
+    hopeless = np.isinf(value)
+    if hopeless or (dropped > _MOST and judge(whole) - value < _PAYS * (dropped - _FREE)):
+        return whole, KeptRows(np.ones(len(p)), "ordinary", far, True)
+    kept = KeptRows(share, route, far, agree)
+    bend = None
+    if kept.far_kept_out(cells):
+        every = np.ones(len(p))
+        found_bend = bending_column(
+            layout,
+            alone,
+            p * central,
+            far,
+            agree=lambda bent, at: _agree(bent, at, every, far),
+            ridge=ridge,
+        )
+        if found_bend is not None:
+            bend, bent, at = found_bend
+            share = np.maximum(kept_share(bent, p, at, n_obs), least)
+            theta = weighted_fit(layout, p * share, alone, ridge)
+    judged = not far.any() or bool(_against(layout, alone, far) < _DISAGREE)
+    without = layout.bound.to_user(alone[:, None])[:, 0]
+    return theta, KeptRows(share, route, far, agree or bend is not None, judged, bend, without)
 
 
-def weighted_fit(layout: Layout, mass: Array, start: Array) -> Array:
-    """Maximum likelihood (d,) with these masses (m,) of the cells."""
-    return _fit(layout, KLD(), mass, start)
-
-
-def _fit(layout: Layout, divergence: KLD | DensityPower, mass: Array, start: Array) -> Array:
-    objective = Objective(layout, divergence, RIDGE, reference=start)
-    theta: Array = newton(objective.on((mass / mass.sum())[:, None]), start[:, None]).theta[:, 0]
-    return theta
+def _lost(cells: Cells, far: BoolArray, share: Array) -> float:
+    """The share of the far rows that is dropped where cells keep shares (m,)."""
+    return float((cells.counts * far[cells.x_index]) @ (1 - share) / (cells.x_counts @ far))
 
 
 def _judge(layout: Layout, central: Array) -> Callable[[Array], float]:
@@ -175,28 +240,60 @@ def _judge(layout: Layout, central: Array) -> Callable[[Array], float]:
 
 
 def _agree(layout: Layout, theta: Array, kept: Array, far: BoolArray) -> bool:
-    """Whether the far rows that were kept agree, as a block, with the fit to the others.
+    """Whether the far rows that were kept agree, as a block, with the fit to the others."""
+    return agreement(layout, theta, kept, far) >= _DISAGREE
 
-    Their log-likelihood is compared with its mean and variance under the model.
+
+def agreement(layout: Layout, theta: Array, kept: Array, far: BoolArray) -> float:
+    """How well the x rows that are far out (n_x,) agree, as a block, with a fit theta (d,).
+
+    Their log-likelihood, with the shares ``kept`` (m,) of their cells, minus its mean under the
+    model, in standard deviations: below 0 where they fit worse than the model expects.
     """
-    cells, family = layout.cells, layout.family
-    rows = np.flatnonzero(far)
+    cells, rows = layout.cells, np.flatnonzero(far)
     eta, trials = layout.bound.eta(theta[:, None])[:, rows, 0], cells.trials[rows]
-    y, weights = family.nodes(eta, trials, 1.0)
+    mean, variance = _expected(layout.family, eta, eta, trials)
+    held = np.flatnonzero(far[cells.x_index])
+    of = np.searchsorted(rows, cells.x_index[held])
+    own = np.log(_probability(layout.family, cells.y[held], eta[:, of], trials[of]))
+    weight = kept[held] * cells.counts[held]
+    spread = float(np.sqrt((kept[held] * weight) @ variance[of]))
+    return float(weight @ (own - mean[of]) / max(spread, 1e-6))
 
-    def probability(y: Array, eta: Array, trials: Array) -> Array:
-        least = 1e-300 if family.counts else _CLIP
-        return np.clip(family.pmf(y, eta, trials), least, 1 - least)
 
-    pmf = probability(y, eta[:, None], trials)
-    value, mass = np.log(pmf), weights * pmf
+def _against(layout: Layout, theta: Array, far: BoolArray) -> float:
+    """How many deviations the log-likelihood of the far rows would lie below its expectation, on
+    average, if the effects had the opposite sign out there.
+    """
+    cells, family, rows = layout.cells, layout.family, np.flatnonzero(far)
+    eta, trials = layout.bound.eta(theta[:, None])[..., 0], cells.trials
+    line = eta.copy()
+    line[0] -= cells.offset
+    central = np.where(far, 0.0, cells.x_counts)
+    turned = eta.copy()
+    # Around the centre of the others; predictors beside the main ones stay.
+    turned[: family.n_main] -= (
+        2 * (line - (line @ central)[:, None] / central.sum())[: family.n_main]
+    )
+    weight = cells.x_counts[rows]
+    mean, variance = _expected(family, eta[:, rows], eta[:, rows], trials[rows])
+    there, _ = _expected(family, eta[:, rows], turned[:, rows], trials[rows])
+    return float(weight @ (there - mean)) / max(float(np.sqrt(weight @ variance)), 1e-6)
+
+
+def _expected(
+    family: AbstractFamily, eta: Array, truth: Array, trials: Array
+) -> tuple[Array, Array]:
+    """Mean and variance of the log-probabilities under eta of outcomes drawn under another."""
+    y, weights = family.nodes(truth, trials, 1.0)
+    value = np.log(_probability(family, y, eta[:, None], trials))
+    mass = weights * _probability(family, y, truth[:, None], trials)
     # Clipped probabilities do not quite add up to 1.
     mass = mass / mass.sum(0)
     mean = (mass * value).sum(0)
-    variance = (mass * (value - mean) ** 2).sum(0)
-    held = np.flatnonzero(far[cells.x_index])
-    of = np.searchsorted(rows, cells.x_index[held])
-    own = np.log(probability(cells.y[held], eta[:, of], trials[of]))
-    weight = kept[held] * cells.counts[held]
-    spread = np.sqrt((kept[held] * weight) @ variance[of])
-    return bool(weight @ (own - mean[of]) >= _DISAGREE * max(spread, 1e-6))
+    return mean, (mass * (value - mean) ** 2).sum(0)
+
+
+def _probability(family: AbstractFamily, y: Array, eta: Array, trials: Array) -> Array:
+    least = 1e-300 if family.counts else _CLIP
+    return np.clip(family.pmf(y, eta, trials), least, 1 - least)

@@ -27,6 +27,8 @@ __all__ = ["widening"]
 
 _MOST = 0.9
 """Leverages are taken to be at most this."""
+_UNLIMITED = 1e9
+"""Degrees of freedom of a variance that is known."""
 
 
 def widening(layout: Layout, kept: Array, theta: Array) -> Array:
@@ -102,4 +104,6 @@ def _freedom(
     own, pulled = (b * g).sum(0), np.einsum("am,abm,bm->m", g, leverage, g)
     joint = np.linalg.solve(_pulled(layout, information), _pulled(layout, g[:, None] * g))
     squares = cells.counts @ (own**2 - 2 * own * pulled) + np.trace(joint @ joint)
-    return float((cells.counts @ (own - pulled)) ** 2 / max(squares, 1e-300))
+    total = float((cells.counts @ (own - pulled)) ** 2)
+    # Without any spread of the terms the freedom is unlimited, and so is it where there are none.
+    return total / max(float(squares), total / _UNLIMITED, 1e-300)

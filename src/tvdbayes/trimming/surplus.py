@@ -15,7 +15,7 @@ from tvdbayes._typing import Array, BoolArray
 from tvdbayes.families import AbstractFamily
 from tvdbayes.objective import Layout
 
-__all__ = ["good_share", "kept_share"]
+__all__ = ["due_in_tails", "good_share", "kept_share", "kept_shares", "tail_probability"]
 
 _GROUP_LEVEL = 0.005
 _ROUNDS = 2
@@ -31,10 +31,43 @@ _MOST_ROWS = 1000
 
 def kept_share(layout: Layout, p: Array, theta: Array, n_obs: float) -> Array:
     """The share of each cell's mass that is kept at parameters theta (d,), of a table p (m,)."""
+    return kept_shares(layout, p[:, None], theta[:, None], n_obs)[:, 0]
+
+
+def kept_shares(
+    layout: Layout, p: Array, theta: Array, n_obs: float, due: Array | None = None
+) -> Array:
+    """The same for several tables p (m, B) at parameters (d, B).
+
+    ``due`` is what `due_in_tails` says of them, where it is known. It hardly depends on the
+    parameters, so one answer does for all tables with as many rows at each x.
+    """
     return np.minimum(
-        _of_groups(layout, p[:, None], theta[:, None], n_obs)[:, 0],
-        _of_tails(layout, p, theta, n_obs),
+        _of_groups(layout, p, theta, n_obs),
+        _of_tails(layout, p, theta, n_obs, due),
     )
+
+
+def tail_probability(layout: Layout, theta: Array) -> Array:
+    """How far out the outcome of each cell is, as a probability, (m, B), at parameters (d, B).
+
+    Outcomes that are names: the probability of all outcomes at most as probable. Counts: with r the
+    probability of the outcome over that of the mean, the normal tail beyond sqrt(-2 log r).
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> from tvdbayes.objective import Layout
+    >>> from tvdbayes.trimming import tail_probability
+    >>> cells = tb.Cells.from_counts(np.ones((2, 1)), [0, 1], [9, 1])
+    >>> layout = Layout(tb.Model(tb.Bernoulli()), cells, tb.Distinct(), cells)
+    >>> tail_probability(layout, np.log([[1 / 9]])).round(3)
+    array([[1. ],
+           [0.1]])
+    """
+    cells = layout.cells
+    eta = layout.bound.eta(theta)[:, cells.x_index]
+    return _tail(layout.family, cells.y[:, None], eta, cells.trials[cells.x_index, None])
 
 
 def good_share(
@@ -71,28 +104,45 @@ def _of_groups(layout: Layout, p: Array, theta: Array, n_obs: float) -> Array:
     return good_share(layout, p, theta, too_many)
 
 
-def _of_tails(layout: Layout, p: Array, theta: Array, n_obs: float) -> Array:
-    """Kept shares by tails, (m,): where too many rows are surprising, the most surprising go.
+def _of_tails(
+    layout: Layout, p: Array, theta: Array, n_obs: float, due: Array | None = None
+) -> Array:
+    """Kept shares by tails, (m, B): where too many rows are surprising, the most surprising go.
 
     Groups mix rows of different rates: a count that is impossible for a row may be usual for its
     neighbour. Here every row is judged by its own law.
     """
-    cells = layout.cells
-    eta = layout.bound.eta(theta[:, None])[..., 0]
-    tail = _tail(layout.family, cells.y, eta[:, cells.x_index], cells.trials[cells.x_index])
-    seen = n_obs * np.array([p[tail <= level].sum() for level in _TAILS])
-    kept = np.ones(len(p))
-    if not seen[-1]:
-        return kept
-    due = n_obs * _due(layout, layout.cell_pairs.x_of_pair.total(p[:, None])[:, 0], eta)
+    tail = tail_probability(layout, theta)
+    if not (p[tail <= _TAILS[-1]] > 0).any():
+        return np.ones(p.shape)
+    if due is None:
+        due = due_in_tails(layout, p.mean(1), theta.mean(1))
+    return np.column_stack(
+        [
+            _without_surplus(*of_table, n_obs * due)
+            for of_table in zip(n_obs * p.T, tail.T, strict=True)
+        ]
+    )
+
+
+def _without_surplus(rows: Array, tail: Array, due: Array) -> Array:
+    """Kept shares (m,) of so many rows (m,) with these tail probabilities."""
+    seen = np.array([rows[tail <= level].sum() for level in _TAILS])
     surprising = (seen > 0) & (poisson_tail(np.maximum(seen, 1e-9), due) < _TAIL_LEVEL)
     too_many = float(np.max(np.where(surprising, seen - due, 0.0)))
+    kept = np.ones(len(rows))
     order = np.argsort(tail, kind="stable")
-    before = np.cumsum(n_obs * p[order]) - n_obs * p[order]
+    before = np.cumsum(rows[order]) - rows[order]
     kept[order] = np.clip(
-        1 - (round(too_many) - before) / np.maximum(n_obs * p[order], tiny(p)), 0, 1
+        1 - (round(too_many) - before) / np.maximum(rows[order], tiny(rows)), 0, 1
     )
     return kept
+
+
+def due_in_tails(layout: Layout, p: Array, theta: Array) -> Array:
+    """The mass that is due at or below each of `_TAILS`, of a table p (m,) at parameters (d,)."""
+    x_mass = layout.cell_pairs.x_of_pair.total(p[:, None])[:, 0]
+    return _due(layout, x_mass, layout.bound.eta(theta[:, None])[..., 0])
 
 
 def _due(layout: Layout, x_mass: Array, eta: Array) -> Array:
@@ -110,11 +160,7 @@ def _due(layout: Layout, x_mass: Array, eta: Array) -> Array:
 
 
 def _tail(family: AbstractFamily, y: Array, eta: Array, trials: Array) -> Array:
-    """How far out outcomes are, as a probability; arrays broadcast as in `AbstractFamily`.
-
-    Outcomes that are names: the probability of all outcomes at most as probable. Counts: with r the
-    probability of the outcome over that of the mean, the normal tail beyond sqrt(-2 log r).
-    """
+    """See `tail_probability`; arrays broadcast as in `AbstractFamily`."""
     if not family.counts:
         levels = [float(level) for level in range(max(len(family.levels), 2))]
         own = family.pmf(y, eta, trials) * (1 + 1e-12)
