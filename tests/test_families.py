@@ -12,6 +12,7 @@ from tvdbayes.families import (
     Binomial,
     Cloglog,
     CustomFamily,
+    Geometric,
     Logit,
     Poisson,
     Probit,
@@ -97,6 +98,17 @@ def test_power_sum_is_the_sum_over_the_support(family):
             )
             assert np.allclose(first[k], (up - down) / (2 * h), atol=1e-8)
             assert np.allclose(second[:, k], (up1 - down1) / (2 * h), atol=1e-8)
+
+
+@pytest.mark.parametrize("family", [Poisson(), Geometric()])
+@pytest.mark.parametrize("power", [1.1, 1.5, 2.0])
+def test_sums_from_the_table_are_those_of_the_support(family, power):
+    eta = np.random.default_rng(0).uniform(-12, 12, (1, 4, 500))
+    plain = AbstractFamily.power_sum(family, eta, power, np.ones((4, 500)))
+    found = family.power_sum(eta, power, np.ones((4, 500)))
+    for one, other, accuracy in zip(found, plain, (1e-12, 1e-9, 1e-7), strict=True):
+        assert one.shape == other.shape
+        assert (np.abs(one - other) <= accuracy * plain[0]).all()
 
 
 def test_power_sum_of_large_rates_matches_the_bessel_form():

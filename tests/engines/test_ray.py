@@ -47,7 +47,7 @@ def frame():
 @pytest.fixture(scope="module")
 def alone(frame):
     """The fit in one process."""
-    return tb.fit("y ~ x", frame, n_draws=200, n_jobs=1)
+    return tb.fit("y ~ x", frame, n_draws=200, refine=None, n_jobs=1)
 
 
 def same_bits(one, other):
@@ -103,13 +103,13 @@ def kill_a_worker(patch):
 
 @pytest.mark.parametrize("n_jobs", [None, -1, 4])
 def test_a_fit_on_four_workers_is_the_serial_fit(n_jobs, frame, alone):
-    there = tb.fit("y ~ x", frame, n_draws=200, n_jobs=n_jobs)
+    there = tb.fit("y ~ x", frame, n_draws=200, refine=None, n_jobs=n_jobs)
     assert same_bits(there, alone)
 
 
 def test_a_killed_worker_costs_no_draw_and_no_bit(frame, alone, monkeypatch):
     killed = kill_a_worker(monkeypatch)
-    there = tb.fit("y ~ x", frame, n_draws=200, n_jobs=4)
+    there = tb.fit("y ~ x", frame, n_draws=200, refine=None, n_jobs=4)
     assert len(killed) == 1
     assert len(there.draws) == 200
     assert same_bits(there, alone)
@@ -147,8 +147,8 @@ def test_ctrl_c_keeps_the_finished_draws(frame, alone, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Ray, "finished", interrupted)
         with pytest.raises(tb.Interrupted) as stopped:
-            tb.fit("y ~ x", frame, n_draws=200, n_jobs=2)
+            tb.fit("y ~ x", frame, n_draws=200, refine=None, n_jobs=2)
     assert max(calls) == 2
     partial = stopped.value.partial
     assert 0 < len(partial.draws) < 200
-    assert same_bits(tb.fit("y ~ x", frame, n_draws=200, resume=partial), alone)
+    assert same_bits(tb.fit("y ~ x", frame, n_draws=200, refine=None, resume=partial), alone)

@@ -11,6 +11,7 @@ from tvdbayes._array import (
     gammaln,
     known,
     log1m_exp,
+    on_device,
     stirling_error,
     trigamma_gap,
     xp,
@@ -19,6 +20,7 @@ from tvdbayes._typing import Array, BoolArray
 from tvdbayes.cells import LARGEST
 from tvdbayes.families._base import AbstractFamily, Jet, from_triangle
 from tvdbayes.families._negbin import by_outcome, log_negbin
+from tvdbayes.families._power_table import tabulated_power_sum
 from tvdbayes.families._support import bump_nodes, count_nodes, mean_by_sum, panels
 from tvdbayes.families.links import Logit
 
@@ -59,6 +61,11 @@ class _Counts(AbstractFamily):
     def degenerate(self, eta: Array, trials: Array) -> BoolArray:
         nothing: BoolArray = self.mean(eta, trials) < _NOTHING
         return nothing
+
+    def power_sum(self, eta: Array, power: float, trials: Array) -> Jet:
+        if len(eta) == 1 and not on_device(eta):
+            return tabulated_power_sum(self, eta, power)
+        return super().power_sum(eta, power, trials)
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ __all__ = ["DEVIATIONS", "deviations", "far_rows", "quantile"]
 DEVIATIONS = 3.0
 """A row is far out in a column beyond so many deviations."""
 _QUANTILE = 0.99
-_MOST = 0.3
-"""At most this share of the rows is called far: beyond it there is no bulk to be far from."""
 _BULK, _STEPS = 0.75, 8
+_MOST = 1 - _BULK
+"""At most this share of the rows is called far: the bulk that distances are taken from is not."""
 _SINGULAR = 1e-6
 """Added to the variances of standardised columns, so that dependent columns have a distance."""
 

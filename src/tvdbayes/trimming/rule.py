@@ -37,7 +37,7 @@ _CLIP = 0.02
 model is sure cannot decide."""
 _MARGIN = 0.25
 """The start from the closest model must win by this, divided by the root of the rows."""
-_MOST, _PAYS, _FREE = 0.16, 0.15, 0.05
+_MOST, _PAYS, _FREE = 0.16, 0.2, 0.05
 """If more than the share `_MOST` is dropped, what is dropped above `_FREE` must pay for itself by
 this much of explained mass, else the model is bent, not the rows bad."""
 
