@@ -306,7 +306,6 @@ def test_check_says_what_a_fit_would_do(frame):
         f"visits: {frame['visits'].min()} to {frame['visits'].max()}",
         f"{fit.posterior.cells.n_x} distinct x, {fit.posterior.cells.n_cells} cells",
         f"{fit.groups.n_groups:.0f} groups, median {fit.groups.median_size:.0f} rows",
-        f"slopes too steep by about {fit.groups.expected_bias:.1%}",
         "MiB",
         "for 50 draws",
         "extrapolated",

@@ -188,7 +188,7 @@ def test_a_fit_to_all_rows_where_many_would_go_gives_no_share(dirty):
 
 
 def test_the_sentence_has_a_line_of_its_own_before_the_levels():
-    part = Misfit(np.full(5, 0.1), np.full(5, 0.1))
+    part = Misfit(np.full(5, 0.2), np.full(5, 0.1))
     found = replace(part, by={"a": part}, wrong_draws=np.linspace(0.05, 0.15, 101))
     lines = str(found).splitlines()
     assert lines[2].startswith("About 10.0% of the rows are wrong (90% interval 5.5% to 14.5%)")

@@ -1,5 +1,5 @@
-"""Robust Bayesian inference for discrete outcomes: a posterior draw is the model closest to a
-reweighted table.
+"""Robust Bayesian inference for discrete outcomes: a posterior draw is a fit to randomly reweighted
+rows, without those that the model cannot explain.
 
 Start with `fit`; `posterior_bootstrap` is the core on arrays.
 

@@ -45,6 +45,7 @@ from tvdbayes.partitions import (
     report_groups,
 )
 from tvdbayes.posterior import Options, Posterior
+from tvdbayes.solvers import Status
 from tvdbayes.weights import Prior, Stream, block_size
 
 __all__ = [
@@ -92,7 +93,9 @@ def posterior_bootstrap(
     resume: Posterior | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Posterior:
-    """Draw from the posterior of the model closest to the data.
+    """Draw from the posterior: parameters fitted to randomly reweighted tables.
+
+    By default (`refine`) these are fits by maximum likelihood to the rows that a model can explain.
 
     Parameters
     ----------
@@ -274,8 +277,10 @@ def plan_for_replicates(posterior: Posterior) -> AbstractPlan:
 def _check_same(posterior: Posterior, found: Solved) -> None:
     """Raise unless this is the solution on record."""
     same = posterior.model.predictor.fitted_by(
-        solving=lambda: np.allclose(
-            found.robust.theta[:, 0], posterior.minimiser, rtol=1e-6, atol=1e-8
+        # An optimum at infinity is wherever the search has ended.
+        solving=lambda: (
+            np.allclose(found.robust.theta[:, 0], posterior.minimiser, rtol=1e-6, atol=1e-8)
+            or found.robust.status[0] == Status.SEPARATED
         ),
         # Another machine rounds otherwise, and training makes much of it.
         training=lambda _: np.allclose(

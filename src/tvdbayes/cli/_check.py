@@ -175,8 +175,8 @@ def _lines(
         yield (
             "compared",
             f"{asked}{kind} ({groups.name}): {together}{groups.n_groups:,.0f} groups, median "
-            f"{groups.median_size:,.0f} rows; on clean data slopes too steep "
-            f"{groups.steepness}",
+            f"{groups.median_size:,.0f} rows"
+            + ("" if posterior.refine == "trim" else f"; slopes too steep {groups.steepness}"),
         )
         yield "bins", str(posterior.bins) if posterior.bins else "none: counts compared one by one"
     else:

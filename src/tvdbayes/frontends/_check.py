@@ -127,7 +127,9 @@ def _groups(fit: Fit) -> Iterator[Finding]:
             'partition="auto", or fewer covariates.',
         )
     else:
-        yield Finding("good", "groups", f"Rows are compared by {groups}.")
+        # Slopes of a trimmed likelihood are not fitted to groups.
+        shown = groups.made if fit.posterior.refine == "trim" else groups
+        yield Finding("good", "groups", f"Rows are compared by {shown}.")
     if few_groups(fit.posterior):
         d = fit.posterior.model.complexity(fit.posterior.cells)
         yield Finding(
@@ -145,7 +147,8 @@ def _rows_used(fit: Fit) -> Iterator[Finding]:
     if kept is None or used is None:
         return
     dropped = 1 - posterior.cells.p @ kept.share
-    yield Finding("note" if dropped > _MANY else "good", "rows used", used.kept)
+    doubtful = dropped > _MANY or kept.route == "ordinary"
+    yield Finding("note" if doubtful else "good", "rows used", used.kept)
     if used.far:
         yield Finding("note" if used.doubtful else "good", "far rows", used.far)
 

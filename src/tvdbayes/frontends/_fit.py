@@ -166,7 +166,10 @@ class Fit:
 
     @property
     def groups(self) -> GroupReport:
-        """Which rows were compared together, and what that does to the answer.
+        """Which rows were compared together, to see which are too many.
+
+        Fits that compare groups, such as plain TVD (``refine=None``), have slopes that are a little
+        too steep; the default has not.
 
         Examples
         --------
@@ -176,7 +179,7 @@ class Fit:
         >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
         >>> fit = tb.fit("visits ~ age", data, n_draws=50)
         >>> print(fit.groups)
-        distinct: 4 groups, median 520 rows, slopes too steep by about 0.1%
+        distinct: 4 groups, median 520 rows, slopes from groups too steep by about 0.1%
         """
         return self.posterior.groups
 

@@ -50,7 +50,7 @@ class LargeFit:
     >>> fit.n_rows
     1000
     >>> print(fit.sample.groups)
-    kmeans: 10 partitions of 24 groups, median 60 rows, slopes too steep by about 1.0%
+    kmeans: 10 partitions of 24 groups, median 60 rows, slopes from groups too steep by about 1.0%
     >>> fit.estimate.round(1), fit.kld_estimate.round(1)  # the truth: 0 and 1
     (array([0. , 0.9]), array([0. , 0.8]))
     """

@@ -94,7 +94,7 @@ class Distinct(AbstractPartition):
     >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
     >>> fit = tb.fit("visits ~ age", data, partition=tb.Distinct(), n_draws=0)
     >>> print(fit.groups)
-    distinct: 4 groups, median 105 rows, slopes too steep by about 0.6%
+    distinct: 4 groups, median 105 rows, slopes from groups too steep by about 0.6%
     """
 
     name: ClassVar[str] = "distinct"
@@ -158,7 +158,7 @@ class GroupReport:
     >>> x = rng.normal(size=500)
     >>> fit = tb.fit("y ~ x", {"y": rng.poisson(np.exp(1 + 0.5 * x)), "x": x}, n_draws=0)
     >>> print(fit.groups)
-    kmeans: 10 partitions of 16.5 groups, median 42 rows, slopes too steep by about 1.4%
+    kmeans: 10 partitions of 16.5 groups, median 42 rows, slopes from groups too steep by about 1.4%
     >>> fit.groups.n_partitions
     10
     """
@@ -172,6 +172,9 @@ class GroupReport:
     def expected_bias(self) -> float:
         """By how much slopes are too steep on clean data, as a share; about 0.6 / group size.
 
+        This is the bias of fits that compare groups, such as plain TVD (``refine=None``). The
+        default only looks there for rows that are too many.
+
         Rows that are compared one by one say nothing of a slope's size, and it may run to infinity.
         """
         return 0.6 / self.median_size if self.median_size > 1 else inf
@@ -182,12 +185,15 @@ class GroupReport:
         bias = self.expected_bias
         return "without bound" if bias == inf else f"by about {bias:.1%}"
 
-    def __str__(self) -> str:
+    @property
+    def made(self) -> str:
+        """Which groups there are, without what they do to slopes."""
         ensemble = f"{self.n_partitions} partitions of " if self.n_partitions > 1 else ""
-        return (
-            f"{self.name}: {ensemble}{self.n_groups:g} groups, median {self.median_size:g} rows, "
-            f"slopes too steep {self.steepness}"
-        )
+        groups = f"{self.n_groups:g} group{'s' if self.n_groups != 1 else ''}"
+        return f"{self.name}: {ensemble}{groups}, median {self.median_size:g} rows"
+
+    def __str__(self) -> str:
+        return f"{self.made}, slopes from groups too steep {self.steepness}"
 
 
 def report_groups(cells: Cells, name: str, grouping: Grouping) -> GroupReport:

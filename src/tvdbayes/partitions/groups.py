@@ -61,8 +61,8 @@ class Cluster:
     >>> for size in (1.0, 4.0):
     ...     groups = tb.KMeansGroups((tb.Cluster(size=size, copies=4),))
     ...     print(tb.fit("y ~ x", data, partition=groups, n_draws=0).groups)
-    kmeans: 4 partitions of 22 groups, median 31 rows, slopes too steep by about 1.9%
-    kmeans: 4 partitions of 6 groups, median 120 rows, slopes too steep by about 0.5%
+    kmeans: 4 partitions of 22 groups, median 31 rows, slopes from groups too steep by about 1.9%
+    kmeans: 4 partitions of 6 groups, median 120 rows, slopes from groups too steep by about 0.5%
     """
 
     metric: str = "tail"
@@ -112,7 +112,7 @@ class KMeansGroups(AbstractPartition):
     >>> data = {"y": rng.poisson(np.exp(1 + 0.5 * x)), "x": x}
     >>> fit = tb.fit("y ~ x", data, partition=tb.KMeansGroups(), n_draws=0)
     >>> print(fit.groups)
-    kmeans: 10 partitions of 16.5 groups, median 42 rows, slopes too steep by about 1.4%
+    kmeans: 10 partitions of 16.5 groups, median 42 rows, slopes from groups too steep by about 1.4%
     """
 
     kinds: tuple[Cluster, ...] = TWO_SIZES

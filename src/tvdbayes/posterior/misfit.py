@@ -12,6 +12,11 @@ __all__ = ["Certificate", "Misfit", "misfit"]
 
 _CHANCE = 0.95
 """The noise floor is taken at this quantile for the lower bound."""
+_ALL = 0.99
+"""Where chance alone may leave so much, the unexplained share says nothing."""
+_ROUNDING = 1e-9
+_SHOWN = 0.0005
+"""Shares below this are printed as 0.0%."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class Misfit:
     Parameters
     ----------
     draws : (B,)
-        Share of mass that the closest model cannot explain, for each random reweighting.
+        Share of mass that the model of a draw cannot explain, of its reweighted table.
     floor_draws : (R,)
         The same for data that the fitted model itself has made: what chance leaves unexplained.
     interval : float
@@ -119,10 +124,11 @@ class Misfit:
 
         If a share s of the rows is wrong, at most ``s + (1 - s) * noise`` is unexplained, the noise
         being that of the good rows. Solved for s, with the noise at its 95 % point. On clean data
-        it is 0 in at least 95 % of cases.
+        it is 0 in at least 95 % of cases. It is 0, too, where chance alone may leave nearly all
+        unexplained.
         """
-        noise = self.floor_high
-        return max(0.0, (self.mean - noise) / (1 - noise)) if noise < 1 else 0.0
+        noise, more = self.floor_high, self.mean - self.floor_high
+        return more / (1 - noise) if noise < _ALL and more > _ROUNDING else 0.0
 
     @property
     def wrong(self) -> float | None:
@@ -181,12 +187,15 @@ class Misfit:
             )
         if self.wrong is None:
             return ""
-        span = f"({self.interval:.0%} interval {self.wrong_low:.1%} to {self.wrong_high:.1%})"
-        return (
-            f"About {self.wrong:.1%} of the rows are wrong {span}"
-            if self.wrong_low
-            else f"Perhaps no row is wrong, or {self.wrong_high:.1%} of them are {span}"
-        ) + "; rows whose outcomes the model finds usual are not counted."
+        low, high = self.wrong_low or 0.0, self.wrong_high or 0.0
+        if low >= _SHOWN:
+            found = f"{'About' if self.lower else 'Even so, about'} {self.wrong:.1%} of the rows"
+            found += " are wrong"
+        else:
+            found = f"Perhaps no row is wrong{' but the model' if self.lower else ''}; at most"
+            found += f" {high:.1%} of them are"
+        span = f"({self.interval:.0%} interval {low:.1%} to {high:.1%})"
+        return f"{found} {span}; rows whose outcomes the model finds usual are not counted."
 
     def _repr_html_(self) -> str:
         return "".join(f"<p>{escape(line)}</p>" for line in str(self).splitlines())

@@ -40,6 +40,7 @@ _GROUPS_PER_PARAMETER = 2
 _FAR = 6.0
 # Two estimates this near, in posterior deviations, lead to the same conclusions.
 _MATTERS = 0.5
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,11 @@ RULES = (
     Rule("search", "a draw has no certified minimum, or its optimum at infinity", FALSE_ALARM),
     Rule("ordinary search", "the same for the likelihood fit", FALSE_ALARM),
     Rule("groups", "groups are smaller, or fewer, than the method needs", None),
-    Rule("rows used", "over 2 % of the rows were dropped", None),
+    Rule(
+        "rows used",
+        "over 2 % of the rows were dropped, or all are used because dropping many did not help",
+        None,
+    ),
     Rule(
         "far rows",
         "rows far out contradict the others, or are too few to be judged and decide a coefficient",
@@ -170,6 +175,8 @@ def differing(draws: Array, kld_draws: Array) -> BoolArray:
     away = np.abs(difference - mean)
     largest = np.divide(away, sd, out=np.zeros_like(away), where=sd > 0).max(1)
     beyond = np.maximum(np.sort(largest)[rank - 1] * sd, _MATTERS * draws.std(0, ddof=1))
+    # Where all draws are the same there is nothing but rounding.
+    beyond = np.maximum(beyond, _ROUNDING * np.abs(draws).max(0))
     apart: BoolArray = np.abs(mean) > beyond
     return apart
 

@@ -16,6 +16,8 @@ IntervalKind = Literal["equal", "hdi"]
 """Equal tails, or the shortest interval (highest density)."""
 
 
+_NEGLIGIBLE, _ROUNDING = 1e-3, 1e-9
+"""Differences are 0 below so many standard deviations, or such a share of the mean."""
 _UNPRINTED = ("sd", "direction", "mc_error")
 """Columns for those who ask: with them a line is too long for most screens."""
 
@@ -33,6 +35,8 @@ class Summary:
     ordinary fit on the same random weights, ``diff...`` robust minus ordinary in pairs: an interval
     without 0 hints that the model does not fit, or that some rows drive the ordinary answer. On
     clean data up to one interval in ten excludes 0; `Fit.check` judges all coefficients together.
+    Differences that are all below a thousandth of the standard deviation, such as those that a weak
+    ridge makes where no row is dropped, are 0.
 
     Parameters
     ----------
@@ -109,7 +113,7 @@ def summarise(
     rope: tuple[float, float] | None = None,
 ) -> Summary:
     """Summarise draws (B, d): intervals, direction, and the paired difference."""
-    difference = draws - kld_draws
+    difference = _without_rounding(draws, kld_draws)
     (low, high), (kld_low, kld_high), (gap_low, gap_high) = (
         intervals(values, interval, kind) for values in (draws, kld_draws, difference)
     )
@@ -137,6 +141,15 @@ def summarise(
             "diff_high": gap_high,
         },
     )
+
+
+def _without_rounding(draws: Array, kld_draws: Array) -> Array:
+    """Differences (B, d), 0 in columns where none is large enough to matter."""
+    difference = draws - kld_draws
+    if len(draws) < 2:
+        return difference
+    least = np.maximum(_NEGLIGIBLE * draws.std(0), _ROUNDING * np.abs(draws).max(0))
+    return np.where(np.abs(difference).max(0) > least, difference, 0.0)
 
 
 def intervals(draws: Array, interval: float = 0.9, kind: IntervalKind = "equal") -> Array:
