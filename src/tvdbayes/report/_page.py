@@ -147,6 +147,7 @@ class Page:
     how: str
     compares: bool
     robust: str
+    trimmed: bool
     answers: tuple[str, ...]
     figures: tuple[tuple[str, str], ...]
     facts: tuple[tuple[str, str], ...]
@@ -195,9 +196,8 @@ def gather(fit: Reportable, *, title: str | None, command: str | None) -> Page:
         else f"How are the values of {outcome} distributed?",
         how=_how(posterior),
         compares=compares,
-        robust=f"robust ({posterior.divergence.name.upper().replace('_', ' ')})"
-        if compares
-        else "ordinary",
+        robust=_robust(posterior) if compares else "ordinary",
+        trimmed=posterior.refine == "trim",
         answers=tuple(
             _answers(
                 misfit, lines if table and compares else (), rows, findings, _caveat(posterior)
@@ -239,12 +239,24 @@ def _covariates(data: DataLike, formula: str) -> list[str]:
     return sorted(names, key=lambda name: (name not in formula, formula.find(name)))
 
 
+def _robust(posterior: Posterior) -> str:
+    """The robust fit in the head of the table."""
+    name = posterior.divergence.name.upper().replace("_", " ")
+    return "robust (trimmed)" if posterior.refine == "trim" else f"robust ({name})"
+
+
 def _how(posterior: Posterior) -> str:
     """The model and how it was fitted, in words."""
     name, rows = posterior.divergence.name, count(posterior.cells.n_obs, "row")
     model = f"The outcome is modelled as {name_of(posterior.model.family)}, from {rows}."
     if name == "kld":
         return f"{model} The fit is by maximum likelihood."
+    if posterior.refine == "trim":
+        return (
+            f"{model} The robust fit drops the rows that the model cannot explain and fits the "
+            "others by maximum likelihood, so that wrong rows do not drive it; beside it stands "
+            "the ordinary fit, by maximum likelihood to all rows."
+        )
     return (
         f"{model} The robust fit minimises {_DISTANCES.get(name, name)} to the data, so that wrong "
         "rows do not drive it; beside it stands the ordinary fit by maximum likelihood."
@@ -401,7 +413,8 @@ def _facts(fit: Reportable, outcome: str) -> Iterator[tuple[str, str]]:
         "(covariates with an outcome)",
     )
     if posterior.divergence.on_groups:
-        yield "Compared by", str(posterior.groups)
+        groups = posterior.groups
+        yield "Compared by", groups.made if posterior.refine == "trim" else str(groups)
         if posterior.bins is not None:
             yield "Bins of counts", str(posterior.bins)
     if fit.left_out:
