@@ -50,6 +50,7 @@ ALL: dict[str, Callable[..., None]] = {
     "refine_continuous": refine.more,
     "default": default.run,
     "default_glmrob": default.beside_r,
+    "default_families": default.families,
     "default_coverage": default.coverage,
     "default_real": default.on_real_data,
     "misfit": misfit.run,

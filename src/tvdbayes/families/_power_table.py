@@ -1,10 +1,10 @@
 """Sums of powers of a pmf over its support, from a table.
 
-With one predictor and no trials the sum S is a function of eta alone. The table holds log S with its
-first two derivatives on a grid; between the points it is the polynomial of degree five that meets
-all six values (quintic Hermite interpolation), so that the derivatives that are returned are those
-of the value that is returned. Its error is ``h^6 / 46080`` times the sixth derivative of log S: on
-this grid below the rounding errors of the sum itself.
+With one predictor and no trials the sum S is a function of eta alone. The table holds log S with
+its first two derivatives on a grid; between the points it is the polynomial of degree five that
+meets all six values (quintic Hermite interpolation), so that the derivatives that are returned are
+those of the value that is returned. Its error is ``h^6 / 46080`` times the sixth derivative of
+log S: on this grid below the rounding errors of the sum itself.
 """
 
 from functools import lru_cache
@@ -19,7 +19,7 @@ __all__ = ["tabulated_power_sum"]
 _PER_UNIT = 64
 """Points of the grid in a unit of eta."""
 _LIMIT = 10
-"""The table reaches from minus to plus this, where rates are 22,000; what lies beyond is summed by itself."""
+"""The table reaches from minus to plus this, a rate of 22,000; beyond it every sum is taken."""
 _HERMITE = np.array(
     [
         [1, 0, 0, 0, 0, 0],
@@ -73,7 +73,8 @@ def _coefficients(family: AbstractFamily, power: float) -> Array:
             (second[0, 0] / total - slope * slope) / _PER_UNIT**2,
         ]
     )
-    return _HERMITE @ np.concatenate([ends[:, :-1], ends[:, 1:]])
+    found: Array = _HERMITE @ np.concatenate([ends[:, :-1], ends[:, 1:]])
+    return found
 
 
 def _summed(family: AbstractFamily, eta: Array, power: float) -> Jet:

@@ -39,7 +39,8 @@ _MARGIN = 0.25
 """The start from the closest model must win by this, divided by the root of the rows."""
 _MOST, _PAYS, _FREE = 0.16, 0.2, 0.05
 """If more than the share `_MOST` is dropped, what is dropped above `_FREE` must pay for itself by
-this much of explained mass, else the model is bent, not the rows bad."""
+this much of explained mass, else the model is bent, not the rows bad. A bend is looked for only
+where at most `_FREE` of the rows that are not far out are dropped."""
 
 _MANY_FAR = 0.25
 """If so large a share of the far rows is dropped, these contradict the others."""
@@ -199,12 +200,13 @@ def trimmed_fit(
         return whole, KeptRows(np.ones(len(p)), "ordinary", far, True)
     kept = KeptRows(share, route, far, agree)
     bend = None
-    if kept.far_kept_out(cells):
+    # Where many of the central rows are dropped they are wrong, and so may be what looks bent.
+    if kept.far_kept_out(cells) and p @ (central * (1 - share)) < _FREE:
         every = np.ones(len(p))
         found_bend = bending_column(
             layout,
             alone,
-            p * central,
+            p * central * share,
             far,
             agree=lambda bent, at: _agree(bent, at, every, far),
             ridge=ridge,

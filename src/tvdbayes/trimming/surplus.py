@@ -25,6 +25,9 @@ next to nothing; in groups of few rows more rounds would follow the noise."""
 _TAIL_LEVEL = 0.01
 _TAILS = 10.0 ** np.array([-8, -6, -5, -4.5, -4, -3.5, -3.25, -3, -2.75, -2.5])
 """Tail probabilities up to which rows are counted."""
+_TAILS_OF_NAMES = 10.0 ** np.array([-2.25, -2, -1.75, -1.5, -1.25, -1])
+"""Further ones where outcomes are names, more than two: reversed ratings are hardly rarer. Of two
+outcomes the other one is usual, and dropping it makes the model surer than it should be."""
 _MOST_ROWS = 1000
 """Rows whose laws are summed to find how many rows are due in the tails."""
 
@@ -112,22 +115,24 @@ def _of_tails(
     Groups mix rows of different rates: a count that is impossible for a row may be usual for its
     neighbour. Here every row is judged by its own law.
     """
-    tail = tail_probability(layout, theta)
-    if not (p[tail <= _TAILS[-1]] > 0).any():
+    tail, levels = tail_probability(layout, theta), _tails(layout.family)
+    if not (p[tail <= levels[-1]] > 0).any():
         return np.ones(p.shape)
     if due is None:
         due = due_in_tails(layout, p.mean(1), theta.mean(1))
     return np.column_stack(
         [
-            _without_surplus(*of_table, n_obs * due)
+            _without_surplus(*of_table, n_obs * due, levels)
             for of_table in zip(n_obs * p.T, tail.T, strict=True)
         ]
     )
 
 
-def _without_surplus(rows: Array, tail: Array, due: Array) -> Array:
-    """Kept shares (m,) of so many rows (m,) with these tail probabilities."""
-    seen = np.array([rows[tail <= level].sum() for level in _TAILS])
+def _without_surplus(rows: Array, tail: Array, due: Array, levels: Array) -> Array:
+    """Kept shares (m,) of so many rows (m,) with these tail probabilities; ``due`` are at or below
+    each of the levels.
+    """
+    seen = np.array([rows[tail <= level].sum() for level in levels])
     surprising = (seen > 0) & (poisson_tail(np.maximum(seen, 1e-9), due) < _TAIL_LEVEL)
     too_many = float(np.max(np.where(surprising, seen - due, 0.0)))
     kept = np.ones(len(rows))
@@ -140,13 +145,13 @@ def _without_surplus(rows: Array, tail: Array, due: Array) -> Array:
 
 
 def due_in_tails(layout: Layout, p: Array, theta: Array) -> Array:
-    """The mass that is due at or below each of `_TAILS`, of a table p (m,) at parameters (d,)."""
+    """The mass that is due at or below each of `_tails`, of a table p (m,) at parameters (d,)."""
     x_mass = layout.cell_pairs.x_of_pair.total(p[:, None])[:, 0]
     return _due(layout, x_mass, layout.bound.eta(theta[:, None])[..., 0])
 
 
 def _due(layout: Layout, x_mass: Array, eta: Array) -> Array:
-    """The mass that the model itself puts at or below each of `_TAILS`."""
+    """The mass that the model itself puts at or below each of `_tails`."""
     family, trials = layout.family, layout.cells.trials
     # Of many rows some are enough: evenly spaced in the order of their predictors, which does not
     # depend on the order of rows and columns.
@@ -156,7 +161,13 @@ def _due(layout: Layout, x_mass: Array, eta: Array) -> Array:
     y, weights = family.nodes(at, trials[order], 1.0)
     tail = _tail(family, y, at[:, None], trials[order])
     law = mass * weights * family.pmf(y, at[:, None], trials[order])
-    return np.array([law[tail <= level].sum() for level in _TAILS])
+    return np.array([law[tail <= level].sum() for level in _tails(family)])
+
+
+def _tails(family: AbstractFamily) -> Array:
+    """Tail probabilities up to which rows are counted."""
+    named = not family.counts and len(family.levels) > 2
+    return np.concatenate([_TAILS, _TAILS_OF_NAMES]) if named else _TAILS
 
 
 def _tail(family: AbstractFamily, y: Array, eta: Array, trials: Array) -> Array:

@@ -32,12 +32,15 @@ def where(cells: Cells, far: BoolArray) -> str:
     """
     weights = np.where(far, cells.x_counts, 0.0)
     n, best = weights.sum(), farthest_column(cells, far)
-    rows = f"{n:,.12g} row{'s' if n != 1 else ''}"
+    # Weights need not be whole, and sums of them are rounded.
+    count = f"{n:,.12g}"
+    rows = f"{count} row{'s' if count != '1' else ''}"
     sides = _beyond(cells.x[:, best], far)
     held = float(sum(weights @ side for side in sides.values()))
     if held > _SEVERAL * n:
         of = f"with {cells.names[best]} of {' or '.join(sides)}"
-        return f"{rows} {of}" if held == n else f"{rows} far out, {held:,.12g} of them {of},"
+        every = sum(side.sum() for side in sides.values()) == far.sum()
+        return f"{rows} {of}" if every else f"{rows} far out, {held:,.12g} of them {of},"
     out = {j: _outness(z, weights) for j, z in deviations(cells).items()}
     others = sorted((j for j in out if out[j] >= _OUT and j != best), key=lambda j: -out[j])
     *names, last = (cells.names[j] for j in (best, *others[: _NAMED - 1]))
