@@ -103,12 +103,25 @@ def test_power_sum_is_the_sum_over_the_support(family):
 @pytest.mark.parametrize("family", [Poisson(), Geometric()])
 @pytest.mark.parametrize("power", [1.1, 1.5, 2.0])
 def test_sums_from_the_table_are_those_of_the_support(family, power):
-    eta = np.random.default_rng(0).uniform(-12, 12, (1, 4, 500))
+    eta = np.random.default_rng(0).uniform(-32, 12, (1, 4, 500))
     plain = AbstractFamily.power_sum(family, eta, power, np.ones((4, 500)))
     found = family.power_sum(eta, power, np.ones((4, 500)))
     for one, other, accuracy in zip(found, plain, (1e-12, 1e-9, 1e-7), strict=True):
         assert one.shape == other.shape
         assert (np.abs(one - other) <= accuracy * plain[0]).all()
+
+
+@pytest.mark.parametrize("family", [Poisson(), Geometric()])
+def test_sums_from_the_table_are_right_at_its_points_and_ends(family):
+    """Families and powers have tables of their own."""
+    ends = np.array([-10.0, np.nextafter(-10, 0), np.nextafter(10, 0), 10.0])
+    eta = np.r_[ends, np.arange(-3, 4) / 64, 0.5 / 64][None]
+    for power in (1.25, 1.75):
+        plain = AbstractFamily.power_sum(family, eta, power, np.ones(12))
+        for part in (slice(None), slice(0, 1), slice(1, 2), slice(4, 5)):
+            found = family.power_sum(eta[:, part], power, np.ones(12)[part])
+            for one, other in zip(found, plain, strict=True):
+                np.testing.assert_allclose(one, other[..., part], rtol=1e-9, atol=1e-11)
 
 
 def test_power_sum_of_large_rates_matches_the_bessel_form():

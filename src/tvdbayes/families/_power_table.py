@@ -18,8 +18,8 @@ __all__ = ["tabulated_power_sum"]
 
 _PER_UNIT = 64
 """Points of the grid in a unit of eta."""
-_LIMIT = 10
-"""The table reaches from minus to plus this, a rate of 22,000; beyond it every sum is taken."""
+_LOW, _HIGH = -30, 10
+"""The table reaches from here to here, a rate of 22,000; beyond it every sum is taken."""
 _HERMITE = np.array(
     [
         [1, 0, 0, 0, 0, 0],
@@ -35,7 +35,7 @@ _HERMITE = np.array(
 
 def tabulated_power_sum(family: AbstractFamily, eta: Array, power: float) -> Jet:
     """`AbstractFamily.power_sum` of a family of one predictor without trials; eta is (1, ...)."""
-    inside = np.abs(eta[0]) < _LIMIT
+    inside = (eta[0] >= _LOW) & (eta[0] < _HIGH)
     if inside.all():
         return _from_table(family, eta, power)
     total, first, second = (np.empty(shape + eta.shape[1:]) for shape in ((), (1,), (1, 1)))
@@ -48,8 +48,9 @@ def tabulated_power_sum(family: AbstractFamily, eta: Array, power: float) -> Jet
 
 
 def _from_table(family: AbstractFamily, eta: Array, power: float) -> Jet:
-    place = (eta[0] + _LIMIT) * _PER_UNIT
-    cell = place.astype(int)
+    place = (eta[0] - _LOW) * _PER_UNIT
+    # At its end the sum above is rounded up.
+    cell = np.minimum(place.astype(int), 2 * _LIMIT * _PER_UNIT - 1)
     at, c = place - cell, _coefficients(family, power)
     c = c.take(cell, axis=1)
     log_total = ((((c[5] * at + c[4]) * at + c[3]) * at + c[2]) * at + c[1]) * at + c[0]
@@ -63,7 +64,7 @@ def _from_table(family: AbstractFamily, eta: Array, power: float) -> Jet:
 @lru_cache(maxsize=16)
 def _coefficients(family: AbstractFamily, power: float) -> Array:
     """Of the polynomial in each cell of the grid, (6, cells)."""
-    grid = np.arange(-_LIMIT * _PER_UNIT, _LIMIT * _PER_UNIT + 1) / _PER_UNIT
+    grid = np.arange(_LOW * _PER_UNIT, _HIGH * _PER_UNIT + 1) / _PER_UNIT
     total, first, second = _summed(family, grid[None], power)
     slope = first[0] / total
     ends = np.stack(
