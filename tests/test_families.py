@@ -114,14 +114,14 @@ def test_sums_from_the_table_are_those_of_the_support(family, power):
 @pytest.mark.parametrize("family", [Poisson(), Geometric()])
 def test_sums_from_the_table_are_right_at_its_points_and_ends(family):
     """Families and powers have tables of their own."""
-    ends = np.array([-10.0, np.nextafter(-10, 0), np.nextafter(10, 0), 10.0])
+    ends = np.array([-30.0, np.nextafter(-30, 0), np.nextafter(10, 0), 10.0])
     eta = np.r_[ends, np.arange(-3, 4) / 64, 0.5 / 64][None]
     for power in (1.25, 1.75):
         plain = AbstractFamily.power_sum(family, eta, power, np.ones(12))
         for part in (slice(None), slice(0, 1), slice(1, 2), slice(4, 5)):
             found = family.power_sum(eta[:, part], power, np.ones(12)[part])
             for one, other in zip(found, plain, strict=True):
-                np.testing.assert_allclose(one, other[..., part], rtol=1e-9, atol=1e-11)
+                np.testing.assert_allclose(one, other[..., part], rtol=1e-7, atol=1e-10)
 
 
 def test_power_sum_of_large_rates_matches_the_bessel_form():

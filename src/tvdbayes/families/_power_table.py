@@ -50,7 +50,7 @@ def tabulated_power_sum(family: AbstractFamily, eta: Array, power: float) -> Jet
 def _from_table(family: AbstractFamily, eta: Array, power: float) -> Jet:
     place = (eta[0] - _LOW) * _PER_UNIT
     # At its end the sum above is rounded up.
-    cell = np.minimum(place.astype(int), 2 * _LIMIT * _PER_UNIT - 1)
+    cell = np.minimum(place.astype(int), (_HIGH - _LOW) * _PER_UNIT - 1)
     at, c = place - cell, _coefficients(family, power)
     c = c.take(cell, axis=1)
     log_total = ((((c[5] * at + c[4]) * at + c[3]) * at + c[2]) * at + c[1]) * at + c[0]
