@@ -49,7 +49,7 @@ def tabulated_power_sum(family: AbstractFamily, eta: Array, power: float) -> Jet
 
 def _from_table(family: AbstractFamily, eta: Array, power: float) -> Jet:
     place = (eta[0] - _LOW) * _PER_UNIT
-    # At its end the sum above is rounded up.
+    # Just below the end the difference above is rounded up.
     cell = np.minimum(place.astype(int), (_HIGH - _LOW) * _PER_UNIT - 1)
     at, c = place - cell, _coefficients(family, power)
     c = c.take(cell, axis=1)
