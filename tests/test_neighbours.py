@@ -6,21 +6,26 @@ import numpy as np
 import pytest
 
 import tvdbayes as tb
-from tvdbayes.families import ALL_FAMILIES, neighbours
+from tvdbayes.families import ALL_FAMILIES, ALL_LINKS, neighbours
 from tvdbayes.frontends._laws import family_by_name
-from tvdbayes.posterior.rows import layout_of, masses_of
+from tvdbayes.objective import Layout
+from tvdbayes.posterior.rows import masses_of
 from tvdbayes.refits import better_family, replicate
 from tvdbayes.refits.replicates import chance_without_refits
+from tvdbayes.weights import Prior
 
 ALL_NEIGHBOURS = {one.options: one for law in ALL_FAMILIES for one in neighbours(law)}
 
 
-def fitted(y, law=None, x=None, n_draws=0, **more):
+def fitted(y, law=None, x=None, n_draws=0, fit=None, **more):
     x = np.ones((len(y), 1)) if x is None else x
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tb.TVDBayesWarning)
         return tb.posterior_bootstrap(
-            tb.Model(law or tb.Poisson()), tb.Cells.from_rows(x, y, **more), n_draws=n_draws
+            tb.Model(law or tb.Poisson()),
+            tb.Cells.from_rows(x, y, **more),
+            n_draws=n_draws,
+            **(fit or {}),
         )
 
 
@@ -34,6 +39,24 @@ def test_a_family_is_no_neighbour_of_itself_and_most_have_none():
     for law in ALL_FAMILIES:
         assert law not in [one.family for one in neighbours(law)]
     assert not neighbours(tb.Ordinal(("low", "high")))
+
+
+def test_laws_of_counts_are_listed_from_the_simplest_on():
+    for law in (tb.Poisson(), tb.Geometric()):
+        found = [one.family for one in neighbours(law)]
+        assert tb.NegativeBinomial() in found
+        assert tb.ZeroInflated(tb.Poisson()) in found
+        sizes = [len(family.predictors) for family in found]
+        assert sizes == sorted(sizes)
+
+
+@pytest.mark.parametrize("link", ALL_LINKS, ids=lambda link: link.name)
+def test_neighbours_of_yes_and_no_have_another_link_and_of_trials_the_same(link):
+    (found,) = neighbours(tb.Binomial(link))
+    assert found.family == tb.BetaBinomial(link)
+    others = [one.family.link for one in neighbours(tb.Bernoulli(link))]
+    assert {link, *others} == set(ALL_LINKS)
+    assert len(others) == len(ALL_LINKS) - 1
 
 
 def test_overdispersed_counts_are_told_of_a_negative_binomial():
@@ -68,11 +91,70 @@ def test_further_predictors_of_the_neighbour_have_an_intercept():
     assert better_family(fitted(y, x=x)).neighbour.family == tb.NegativeBinomial()
 
 
-def test_chance_without_refits_is_that_of_the_replicates():
-    y = np.random.default_rng(4).poisson(3, 200)
+def test_the_simpler_of_two_families_that_explain_as_much_is_named():
+    """Zeros that are too many were dropped; a dispersion explains hardly more."""
+    rng = np.random.default_rng(2)
+    y = rng.poisson(4, 300) * (rng.random(300) >= 0.18)
     posterior = fitted(y)
+    kept = posterior.kept_rows
+    assert kept.route == "central"
+    assert 0.1 < posterior.cells.p @ (1 - kept.share) < 0.2
+    better = better_family(posterior)
+    assert better.neighbour.family == tb.ZeroInflated(tb.Poisson())
+    wider = fitted(y, tb.ZeroInflated(tb.NegativeBinomial()), fit={"divergence": tb.KLD()})
+    assert unexplained(wider, posterior) < better.share
+
+
+def unexplained(fit, like):
+    """The share that a fit leaves unexplained in the groups and bins of another."""
+    cells = like.cells
+    layout = Layout(fit.model, cells, like.partition, cells, False, like.bins)
+    p = cells.p[:, None]
+    theta = layout.bound.from_user(fit.minimiser[:, None])
+    return (p * masses_of(layout, theta, p).score).sum()
+
+
+@pytest.mark.parametrize("groups", [tb.Distinct(), tb.KMeansGroups()], ids=lambda g: g.name)
+def test_what_is_said_of_both_families_is_of_the_same_rows_groups_and_columns(groups):
+    rng = np.random.default_rng(5)
+    x = np.column_stack([np.ones(300), rng.integers(0, 9, 300) / 4])
+    offset = 0.7 * rng.integers(0, 2, 300)
+    rate = np.exp(0.5 + x[:, 1] + offset)
+    y = rng.negative_binomial(1, 1 / (1 + rate))
+    posterior = fitted(y, x=x, offset=offset, fit={"partition": groups})
+    better = better_family(posterior)
+    assert better.neighbour.family == tb.NegativeBinomial()
+    assert better.own_share == pytest.approx(unexplained(posterior, posterior))
+    other = fitted(
+        y, tb.NegativeBinomial(), x=x, offset=offset, fit={"divergence": tb.KLD(), "refine": None}
+    )
+    assert better.share == pytest.approx(unexplained(other, posterior), abs=1e-4)
+    assert better.own_chance == pytest.approx(chance_without_refits(posterior, 20).mean())
+
+
+def test_chance_is_taken_off_before_two_families_are_compared():
+    """In small groups much is left by chance: here a quarter."""
+    rng = np.random.default_rng(0)
+    rng.negative_binomial(12, 12 / 17, 1500)
+    level = rng.integers(0, 25, 300)
+    rate = np.exp(rng.normal(1.5, 0.5, 25))[level]
+    y = rng.negative_binomial(1.5, 1.5 / (1.5 + rate))
+    better = better_family(fitted(y, x=np.column_stack([np.ones(300), level / 25])))
+    assert better.share > 0.5 * better.own_share
+    assert better.share - better.chance < 0.5 * (better.own_share - better.own_chance)
+    # What a model of clean data leaves by chance is no reason to look.
+    assert better_family(fitted(rng.poisson(rate), x=np.eye(25)[level])) is None
+
+
+def test_a_fit_with_a_prior_is_told_of_none():
+    y = np.random.default_rng(0).negative_binomial(1, 0.1, 300)
+    atoms = tb.Cells.from_rows(np.ones((1, 1)), [3])
+    assert better_family(fitted(y, fit={"prior": Prior(5.0, atoms)})) is None
+
+
+@pytest.mark.parametrize("bins", ["none", (0.0, 2.0, 5.0)])
+def test_chance_without_refits_is_that_of_the_replicates(bins):
+    y = np.random.default_rng(4).poisson(3, 200)
+    posterior = fitted(y, n_draws=10, fit={"bins": bins})
     found = chance_without_refits(posterior, 20)
     np.testing.assert_allclose(found, replicate(posterior, 20).unfitted)
-    layout, p = layout_of(posterior), posterior.cells.p[:, None]
-    theta = layout.bound.from_user(posterior.minimiser[:, None])
-    assert masses_of(layout, theta, p).score.shape == (posterior.cells.n_cells, 1)

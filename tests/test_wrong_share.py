@@ -12,8 +12,8 @@ from tvdbayes import Bernoulli, Cells, Distinct, Model, Poisson
 from tvdbayes.objective import Layout
 from tvdbayes.posterior.misfit import Misfit
 from tvdbayes.posterior.rows import SCORES, cell_scores, layout_of, masses_of, surprise_of_dropped
-from tvdbayes.posterior.wrong import wrong_share
-from tvdbayes.refits import replicate
+from tvdbayes.posterior.wrong import dropped_rows, wrong_share
+from tvdbayes.refits import replicate, replicates
 from tvdbayes.trimming import agreement, due_in_tails, kept_share, kept_shares, tail_probability
 
 WRONG = 40
@@ -142,7 +142,118 @@ def test_far_rows_that_were_kept_out_as_a_block_are_flagged():
     assert agreeing.surprise.max() < 4
 
 
+@pytest.fixture(scope="module")
+def block():
+    """Counts far out that are half of what they should be, and one far too many, kept out."""
+    rng = np.random.default_rng(3)
+    z = np.r_[rng.normal(size=200), rng.normal(6, 0.1, 31)]
+    y = rng.poisson(np.exp(0.5 + 0.3 * z)).astype(float)
+    y[200:], y[230] = 4, 90
+    cells = Cells.from_rows(np.c_[np.ones(231), z], y)
+    fit = tb.posterior_bootstrap(
+        Model(Poisson()), cells, n_draws=0, partition=Distinct(), refine="trim"
+    )
+    far = cells.x[:, 1] > 4
+    at_far = far[cells.x_index]
+    rows = replace(fit.kept_rows, far=far, far_agree=False, share=np.where(at_far, 0.0, 1.0))
+    return replace(fit, kept_rows=rows, minimiser=np.array([0.5, 0.3])), at_far
+
+
+def test_a_row_of_a_block_is_as_surprising_as_the_block_or_more(block):
+    record, at_far = block
+    cells, layout = record.cells, layout_of(record)
+    theta = layout.bound.from_user(record.minimiser[:, None])[:, 0]
+    # What is dropped for its own outcome does not speak for the block.
+    kept = kept_share(layout, cells.p, theta, cells.n_obs)
+    odd = cells.y == 90
+    np.testing.assert_array_equal(kept, ~odd)
+    deviations = agreement(layout, theta, kept, record.kept_rows.far)
+    of_block = -stats.norm.logcdf(deviations) / np.log(10)
+    surprise = cell_scores(record).surprise
+    np.testing.assert_allclose(surprise[at_far & ~odd], of_block)
+    assert surprise[odd] > 1.2 * of_block > 12
+
+
+def test_what_was_let_in_of_a_block_is_not_surprising(block):
+    record, at_far = block
+    dropped = at_far & (np.cumsum(at_far) % 2 == 0)
+    rows = replace(record.kept_rows, share=np.where(dropped, 0.0, 1.0))
+    surprise = cell_scores(replace(record, kept_rows=rows)).surprise
+    np.testing.assert_array_equal(surprise > 0, dropped)
+
+
+def judged(posterior, layout, counts, theta):
+    return replicates._surprise(
+        posterior, layout, counts, theta, replicates._due(posterior, layout)
+    )
+
+
+def test_a_data_set_is_judged_by_its_own_rows():
+    """Also beside another with rows farther out, which it does not have."""
+    cells = Cells.from_rows(
+        np.ones((402, 1)), np.r_[np.random.default_rng(0).poisson(3, 400), 14, 40]
+    )
+    posterior = tb.posterior_bootstrap(
+        Model(Poisson()), cells, n_draws=0, refine="trim", bins="none"
+    )
+    layout = layout_of(posterior)
+    counts = np.column_stack([cells.counts, cells.counts, cells.counts])
+    counts[cells.y == 14, 1], counts[cells.y == 40, 0] = 0, 0
+    counts[cells.y > 12, 2] = 0
+    theta = np.repeat(layout.bound.from_user(np.array([[np.log(3.0)]])), 3, axis=1)
+    surprise, dropped = judged(posterior, layout, counts, theta)
+    tail = tail_probability(layout, theta[:, :1])[:, 0]
+    for y, at in ((14, 0), (40, 1)):
+        p = counts[:, at] / counts[:, at].sum()
+        kept = kept_share(layout, p, theta[:, at], 402.0)
+        # One row of 401 is dropped, and no other is as far out.
+        assert dropped[at] == pytest.approx(p @ (1 - kept))
+        assert dropped[at] == pytest.approx(1 / 401, abs=1e-4)
+        assert surprise[at] >= -np.log10(tail[cells.y == y])
+    assert surprise[0] < 0.3 * surprise[1]
+    assert (surprise[2], dropped[2]) == (0, 0)
+
+
+def test_data_sets_with_bins_of_their_own_are_judged_as_each_alone():
+    y = np.random.default_rng(1).poisson(400, (2, 60))
+    y[1, :12] = 700
+    cells = Cells.from_rows(np.ones((60, 1)), y[0])
+    posterior = tb.posterior_bootstrap(Model(Poisson()), cells, n_draws=0, refine="trim")
+    assert posterior.bins is not None
+    table = Cells.from_rows(np.ones((120, 1)), y.ravel())
+    layout = layout_of(posterior).rebind(table)
+    counts = np.array([[(of == value).sum() for value in table.y] for of in y], float).T
+    theta = layout.bound.from_user(np.log([[400.0, 415.0]]))
+    both = judged(posterior, layout, counts, theta)
+    for at in range(2):
+        alone = judged(posterior, layout, counts[:, [at]], theta[:, [at]])
+        np.testing.assert_array_equal([part[at] for part in both], np.ravel(alone))
+    assert both[1][0] < 0.05 < both[1][1]
+
+
 # The share of wrong rows
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.01, 0.2])
+def test_its_law_is_that_of_a_proportion_less_chance(chance):
+    """The quantiles of Jeffreys' law of 7 rows of 90, solved for the share."""
+    at = (np.arange(200) + 0.5) / 200
+    share = stats.beta.ppf(at, 7.5, 83.5)
+    exact = np.maximum((share - chance) / (1 - chance), 0)
+    np.testing.assert_allclose(wrong_share(7.0, 90.0, np.array([chance])), exact)
+    mixed = wrong_share(7.0, 90.0, np.array([chance, 0.0]))
+    np.testing.assert_allclose(mixed, np.sort(np.r_[exact, share]))
+
+
+def test_rows_are_dropped_for_their_own_outcomes_at_the_estimate(dirty, block):
+    for posterior in (dirty.posterior, block[0]):
+        cells, layout = posterior.cells, layout_of(posterior)
+        theta = layout.bound.from_user(posterior.minimiser[:, None])[:, 0]
+        kept = kept_share(layout, cells.p, theta, cells.n_obs)
+        assert dropped_rows(posterior) == pytest.approx(cells.counts @ (1 - kept))
+    # Not the 20 of the block.
+    assert 0 < dropped_rows(block[0]) < 15
+    assert abs(dropped_rows(dirty.posterior) - WRONG) < 3
 
 
 def test_the_share_of_wrong_rows_is_that_which_was_planted(dirty):
