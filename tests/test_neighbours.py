@@ -146,6 +146,14 @@ def test_chance_is_taken_off_before_two_families_are_compared():
     assert better_family(fitted(rng.poisson(rate), x=np.eye(25)[level])) is None
 
 
+def test_where_little_more_than_chance_is_unexplained_no_family_is_named():
+    """Chance leaves up to 4 %, Poisson 9 %, a negative binomial 4 %."""
+    y = np.random.default_rng(1).negative_binomial(15, 15 / 20, 1500)
+    posterior = fitted(y, fit={"refine": None})
+    assert posterior.minimiser_distance > 0.08
+    assert better_family(posterior) is None
+
+
 def test_a_fit_with_a_prior_is_told_of_none():
     y = np.random.default_rng(0).negative_binomial(1, 0.1, 300)
     atoms = tb.Cells.from_rows(np.ones((1, 1)), [3])
