@@ -32,9 +32,10 @@ class Summary:
     ``mean``, ``sd``, ``low`` and ``high`` are those of the robust draws; ``direction`` is the share
     of draws on the commoner side of 0, ``rope`` that inside a region of practical equivalence,
     where one was given, and ``mc_error`` the Monte-Carlo error of the mean. ``kld_...`` is the
-    ordinary fit on the same random weights, ``diff...`` robust minus ordinary in pairs: an interval
-    without 0 hints that the model does not fit, or that some rows drive the ordinary answer. On
-    clean data up to one interval in ten excludes 0; `Fit.check` judges all coefficients together.
+    ordinary fit on the same random weights, ``diff...`` robust minus ordinary in pairs. A large
+    difference hints that the model does not fit, or that some rows drive the ordinary answer. A
+    small one does not, also where its interval excludes 0: one extreme row of clean data that is
+    dropped is enough for that. `Fit.check` asks for both, of all coefficients together.
     Differences that are all below a thousandth of the standard deviation, such as those that a weak
     ridge makes where no row is dropped, are 0.
 
