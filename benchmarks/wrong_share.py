@@ -13,7 +13,7 @@ from tvdbayes.posterior.wrong import dropped_rows, wrong_share
 from tvdbayes.refits import replicate
 
 N_ROWS, N_COVARIATES = 400, 3
-N_SETS, N_REPLICATES = 100, 20
+N_SETS, N_REPLICATES = 300, 20
 SEED = 3001
 CASES = (
     ("Poisson", "far counts 10 %", "Poisson, far counts"),

@@ -236,10 +236,10 @@ def test_data_sets_with_bins_of_their_own_are_judged_as_each_alone():
 
 @pytest.mark.parametrize("chance", [0.0, 0.01, 0.2])
 def test_its_law_is_that_of_a_proportion_less_chance(chance):
-    """The quantiles of Jeffreys' law of 7 rows of 90, solved for the share."""
+    """Quantiles of the laws behind both ends of an exact interval of 7 of 90, solved for the share."""
     at = (np.arange(200) + 0.5) / 200
-    share = stats.beta.ppf(at, 7.5, 83.5)
-    exact = np.maximum((share - chance) / (1 - chance), 0)
+    share = np.r_[stats.beta.ppf(at, 7, 84), stats.beta.ppf(at, 8, 83)]
+    exact = np.sort(np.maximum((share - chance) / (1 - chance), 0))
     np.testing.assert_allclose(wrong_share(7.0, 90.0, np.array([chance])), exact)
     mixed = wrong_share(7.0, 90.0, np.array([chance, 0.0]))
     np.testing.assert_allclose(mixed, np.sort(np.r_[exact, share]))
@@ -281,7 +281,13 @@ def test_what_is_dropped_by_chance_is_taken_off():
     with_chance = wrong_share(50.0, 500.0, chance)
     assert np.isclose(with_chance.mean(), (0.1 - 0.01) / (1 - 0.01), atol=2e-3)
     assert (wrong_share(5.0, 500.0, np.full(3, 0.02)) == 0).mean() > 0.9
-    assert wrong_share(500.0, 500.0, np.zeros(1)).min() > 0.99
+    assert wrong_share(500.0, 500.0, np.zeros(1)).min() > 0.98
+    assert np.median(wrong_share(500.0, 500.0, np.zeros(1))) > 0.999
+
+
+def test_where_no_row_is_dropped_it_may_be_that_none_is_wrong():
+    found = wrong_share(0.0, 400.0, np.zeros(1))
+    assert np.quantile(found, 0.05) == 0 < np.quantile(found, 0.95) < 3 / 400
 
 
 def test_other_fits_have_no_share_of_wrong_rows_and_say_nothing():

@@ -5,9 +5,10 @@ the wrong ones, and by chance a share c of the others,
 
 .. math:: E(K / n) = \epsilon + (1 - \epsilon) c.
 
-Given K, the dropped share has the law Beta(K + 1/2, n - K + 1/2) (Jeffreys' prior), and c the
-law of what the rule drops of data sets of the model's own making. Solved for :math:`\epsilon` and
-cut at 0, this gives the law of the share of wrong rows.
+Given K, the law of the dropped share is in equal parts Beta(K, n - K + 1) and Beta(K + 1, n - K):
+the laws behind both ends of the interval of Clopper and Pearson (1934), the former of which is 0
+where nothing is dropped. The law of c is that of what the rule drops of data sets of the model's own
+making. Solved for :math:`\epsilon` and cut at 0, this gives the law of the share of wrong rows.
 
 Here rows far out in the covariates are judged like all others, by their own outcomes: where they
 were kept out of the fit as a block, some of them may be good. Wrong rows whose outcomes are usual
@@ -45,12 +46,15 @@ def wrong_share(dropped: float, n_obs: float, by_chance: Array) -> Array:
     >>> import numpy as np
     >>> from tvdbayes.posterior.wrong import wrong_share
     >>> np.quantile(wrong_share(50, 500, np.zeros(20)), [0.05, 0.95]).round(3)
-    array([0.08 , 0.123])
+    array([0.08 , 0.124])
     >>> np.quantile(wrong_share(1, 500, np.full(20, 0.002)), [0.05, 0.95]).round(3)
     array([0.   , 0.006])
     """
     at = (np.arange(_POINTS) + 0.5) / _POINTS
-    share = betaincinv(dropped + 0.5, max(n_obs - dropped, 0.0) + 0.5, at)
+    left = max(n_obs - dropped, 0.0)
+    high = betaincinv(dropped + 1, left, at) if left else np.ones(_POINTS)
+    low = betaincinv(dropped, left + 1, at) if dropped else np.zeros(_POINTS)
+    share = np.concatenate([low, high])
     chance = by_chance[:, None]
     wrong: Array = np.maximum((share - chance) / (1 - chance), 0.0)
     return np.sort(wrong.ravel())
