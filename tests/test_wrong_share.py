@@ -236,7 +236,7 @@ def test_data_sets_with_bins_of_their_own_are_judged_as_each_alone():
 
 @pytest.mark.parametrize("chance", [0.0, 0.01, 0.2])
 def test_its_law_is_that_of_a_proportion_less_chance(chance):
-    """Quantiles of the laws behind both ends of an exact interval of 7 of 90, solved for the share."""
+    """The laws behind both ends of an exact interval of 7 of 90, solved for the share."""
     at = (np.arange(200) + 0.5) / 200
     share = np.r_[stats.beta.ppf(at, 7, 84), stats.beta.ppf(at, 8, 83)]
     exact = np.sort(np.maximum((share - chance) / (1 - chance), 0))

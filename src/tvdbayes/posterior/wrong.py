@@ -7,8 +7,8 @@ the wrong ones, and by chance a share c of the others,
 
 Given K, the law of the dropped share is in equal parts Beta(K, n - K + 1) and Beta(K + 1, n - K):
 the laws behind both ends of the interval of Clopper and Pearson (1934), the former of which is 0
-where nothing is dropped. The law of c is that of what the rule drops of data sets of the model's own
-making. Solved for :math:`\epsilon` and cut at 0, this gives the law of the share of wrong rows.
+where nothing is dropped. The law of c is that of what the rule drops of data sets of the model's
+own making. Solved for :math:`\epsilon` and cut at 0, this gives the law of the share of wrong rows.
 
 Here rows far out in the covariates are judged like all others, by their own outcomes: where they
 were kept out of the fit as a block, some of them may be good. Wrong rows whose outcomes are usual
