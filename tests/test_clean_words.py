@@ -95,7 +95,11 @@ def test_sentences_of_a_misfit_do_not_contradict_each_other():
         (0.1, 0.1, (0.05, 0.15)): "\nEven so, about 10.0% of the rows are wrong (",
         (0.1, 0.1, (0.0, 0.0)): "\nPerhaps no row is wrong; at most 0.0% of them are (",
         (0.1, 0.1, (0.0001, 0.003)): "\nPerhaps no row is wrong; at most 0.3% of them are (",
-        (0.2, 0.1, (0.0, 0.004)): "\nPerhaps no row is wrong but the model; at most 0.4% of them",
+        (
+            0.2,
+            0.1,
+            (0.0, 0.004),
+        ): "\nPerhaps the form of the model is wrong and no row is; at most 0.4%",
     }
     for given, said in cases.items():
         assert said in str(misfit(*given))

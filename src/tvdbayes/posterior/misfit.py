@@ -79,7 +79,7 @@ class Misfit:
     The model cannot explain 10.5% of the data (90% interval 9.3% to 12.1%).
     Chance alone would leave 3.1% (up to 4.3%): at least 6.5% of the rows do not come from the
     fitted model.
-    About 10.0% of the rows are wrong (90% interval 9.0% to 11.1%); rows whose outcomes the model
+    About 10.0% of the rows are wrong (90% interval 8.9% to 11.1%); rows whose outcomes the model
     finds usual are not counted.
     >>> found.lower > 0.05
     True
@@ -192,8 +192,10 @@ class Misfit:
             found = f"{'About' if self.lower else 'Even so, about'} {self.wrong:.1%} of the rows"
             found += " are wrong"
         else:
-            found = f"Perhaps no row is wrong{' but the model' if self.lower else ''}; at most"
-            found += f" {high:.1%} of them are"
+            doubt = (
+                "the form of the model is wrong and no row is" if self.lower else "no row is wrong"
+            )
+            found = f"Perhaps {doubt}; at most {high:.1%} of them are"
         span = f"({self.interval:.0%} interval {low:.1%} to {high:.1%})"
         return f"{found} {span}; rows whose outcomes the model finds usual are not counted."
 
