@@ -359,8 +359,8 @@ class Fit:
         Of a trimmed fit, which is the default, ``kept`` is the share of the row that the fit uses.
         Only rows that are mostly dropped can stand out: for so many of them, for an outcome so far
         out by the row's own law, or as a block of rows far out in the covariates that contradicts
-        the others; ``surprise`` is the largest of these. Not all dropped rows stand out: good ones
-        that are extreme are dropped from about half of all clean data sets.
+        the others; ``surprise`` is the largest of these. Not all dropped rows stand out: one or a
+        few good ones that are extreme are dropped from many clean data sets, above all large ones.
 
         Where covariates hardly repeat, a score is a mean over the groups of nearby x that a row is
         in: it names a group and an outcome, not a proven row. Rows that the fit left out have NaN.
@@ -452,10 +452,12 @@ class Fit:
 
         Lines that depend on chance are false alarms on at most 5 % of clean data sets each:
         ``search``, ``ties`` (a nearly flat range at least 1.4 posterior deviations wide),
-        ``draws`` (a second mode), ``ordinary fit`` (a simultaneous interval for all coefficients
-        excludes 0) and ``misfit`` (its lower bound is above 0). The measured shares are in
-        benchmarks/results/statements.md. The lines ``groups``, ``bins``, ``rounding`` and the
-        number of draws are facts about the fit.
+        ``draws`` (a second mode), ``far rows`` (these contradict the others, or decide), ``ordinary
+        fit`` (a simultaneous interval for all coefficients excludes 0, and the difference is at
+        least half a posterior deviation), ``family`` (another one explains more) and ``misfit``
+        (its lower bound is above 0). The measured shares are in benchmarks/results/statements.md.
+        The lines ``rows used``, ``groups``, ``bins``, ``rounding`` and the number of draws are
+        facts about the fit.
 
         Examples
         --------
