@@ -127,8 +127,9 @@ class Misfit:
         it is 0 in at least 95 % of cases. It is 0, too, where chance alone may leave nearly all
         unexplained.
         """
-        noise, more = self.floor_high, self.mean - self.floor_high
-        return more / (1 - noise) if noise < _ALL and more > _ROUNDING else 0.0
+        noise = self.floor_high
+        bound = (self.mean - noise) / (1 - noise) if noise < _ALL else 0.0
+        return bound if bound > _ROUNDING else 0.0
 
     @property
     def wrong(self) -> float | None:
