@@ -1,6 +1,7 @@
 """Another family is named where much is unexplained and it is not a few rows."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -84,6 +85,15 @@ def test_clean_counts_and_a_few_rows_far_out_are_told_of_none():
     assert better_family(fitted(y)) is None
 
 
+def test_a_few_zeros_that_were_dropped_are_no_reason_for_another_family():
+    rng = np.random.default_rng(0)
+    y = rng.poisson(4, 6000) * (rng.random(6000) >= 0.09)
+    posterior = fitted(y)
+    assert 0.07 < posterior.cells.p @ (1 - posterior.kept_rows.share) < 0.1
+    assert better_family(posterior) is None
+    assert better_family(replace(posterior, kept_rows=None)) is not None
+
+
 def test_further_predictors_of_the_neighbour_have_an_intercept():
     rng = np.random.default_rng(3)
     x = np.column_stack([np.ones(300), rng.integers(0, 2, 300)])
@@ -101,6 +111,7 @@ def test_the_simpler_of_two_families_that_explain_as_much_is_named():
     assert 0.1 < posterior.cells.p @ (1 - kept.share) < 0.2
     better = better_family(posterior)
     assert better.neighbour.family == tb.ZeroInflated(tb.Poisson())
+    assert better.own_share == pytest.approx(unexplained(posterior, posterior))
     wider = fitted(y, tb.ZeroInflated(tb.NegativeBinomial()), fit={"divergence": tb.KLD()})
     assert unexplained(wider, posterior) < better.share
 
@@ -160,9 +171,11 @@ def test_a_fit_with_a_prior_is_told_of_none():
     assert better_family(fitted(y, fit={"prior": Prior(5.0, atoms)})) is None
 
 
-@pytest.mark.parametrize("bins", ["none", (0.0, 2.0, 5.0)])
-def test_chance_without_refits_is_that_of_the_replicates(bins):
-    y = np.random.default_rng(4).poisson(3, 200)
-    posterior = fitted(y, n_draws=10, fit={"bins": bins})
+@pytest.mark.parametrize(("rate", "n"), [(3, 200), (400, 60)])
+def test_chance_without_refits_is_that_of_the_replicates(rate, n):
+    """At the minimiser, with bins or without."""
+    y = np.random.default_rng(4).poisson(rate, n)
+    posterior = fitted(y, n_draws=10, fit={"refine": None, "partition": tb.Distinct()})
+    assert (posterior.bins is None) == (rate == 3)
     found = chance_without_refits(posterior, 20)
     np.testing.assert_allclose(found, replicate(posterior, 20).unfitted)

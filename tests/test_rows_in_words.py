@@ -70,11 +70,13 @@ def test_a_range_is_said_if_it_holds_more_than_half_of_the_far_rows():
 
 
 def test_the_column_of_most_rows_is_named_not_that_of_the_row_that_is_farthest_out():
-    far = [[6.0, 0.0]] * 3 + [[0.0, 1000.0]]
-    far = np.array(far) + 0.01 * np.arange(4)[:, None]
-    cells, at = table(far, ["income", "age"])
+    """Other rows lie as far out in age, on either side."""
+    centre = CENTRE.clip(-2.5, 2.5)
+    centre[:2, 1] = -9, 9
+    far = np.array([[2.9, 4.0], [2.8, 4.1], [2.7, 3.9], [0.0, 9.5]])
+    cells, at = table(far, ["income", "age"], centre)
     assert cells.names[farthest_column(cells, at)] == "income"
-    cells, at = table(far, ["income", "age"], weights=[1, 1, 1, 4])
+    cells, at = table(far, ["income", "age"], centre, weights=[1, 1, 1, 4])
     assert cells.names[farthest_column(cells, at)] == "age"
 
 

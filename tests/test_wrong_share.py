@@ -245,6 +245,13 @@ def test_its_law_is_that_of_a_proportion_less_chance(chance):
     np.testing.assert_allclose(mixed, np.sort(np.r_[exact, share]))
 
 
+def test_where_no_row_is_dropped_the_share_is_as_likely_0_as_not():
+    found = wrong_share(0.0, 90.0, np.zeros(1))
+    assert (found == 0).mean() == 0.5
+    assert np.median(found[found > 0]) == pytest.approx(1 - 0.5 ** (1 / 90), rel=1e-2)
+    np.testing.assert_allclose(wrong_share(90.0, 90.0, np.zeros(1)), 1 - found[::-1])
+
+
 def test_rows_are_dropped_for_their_own_outcomes_at_the_estimate(dirty, block):
     for posterior in (dirty.posterior, block[0]):
         cells, layout = posterior.cells, layout_of(posterior)
