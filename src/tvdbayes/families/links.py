@@ -108,6 +108,14 @@ class Logit(AbstractLink):
     name: ClassVar[str] = "logit"
     canonical: ClassVar[bool] = True
 
+    def cumulant(self, eta: Array) -> Tail:
+        # As in `log_tails`, without what belongs to successes alone.
+        small = xp.exp(-xp.abs(eta))
+        larger = 1 / (1 + small)
+        smaller = small * larger
+        value = xp.log1p(small) + xp.maximum(eta, 0)
+        return value, xp.where(eta > 0, larger, smaller), larger * smaller
+
     def log_tails(self, eta: Array) -> tuple[Tail, Tail]:
         small = xp.exp(-xp.abs(eta))
         larger = 1 / (1 + small)

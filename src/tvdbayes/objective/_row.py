@@ -114,7 +114,9 @@ class RowProblem:
     def _at_rows(self, sums: Sums, theta: Array) -> "RowPoint":
         """The likelihood by sums over the outcomes of each x row."""
         layout = self.layout
-        eta = layout.bound.eta(theta)
+        # Where a search begins all draws are at one point.
+        common = bool((theta == theta[:, :1]).all())
+        eta = layout.bound.eta(theta[:, :1] if common else theta)
         cumulant, mean, variance = layout.family.cumulant(eta, layout.x_trials)
         merit = sums.loss(eta[0], cumulant) + self.penalty.value(theta)
         grad = layout.linear.pullback([sums.mass * mean - sums.outcomes])

@@ -37,7 +37,7 @@ def newton(
     kinked = problem.kinked
     theta, status = start.copy(), np.full(n_draws, int(Status.OUT_OF_STEPS))
     n_iter = np.zeros(n_draws, np.intp)
-    decrement, residual = np.full(n_draws, np.inf), np.full(n_draws, np.inf)
+    reached, decrement, residual = (np.full(n_draws, np.inf) for _ in range(3))
 
     # State of the draws still in the batch, in its order.
     draws, batch, open_ = np.arange(n_draws), problem, np.ones(n_draws, bool)
@@ -67,6 +67,7 @@ def newton(
         step, promise = np.where(taken, new_step, step), np.where(taken, new_promise, promise)
         merit = np.where(taken, view.merit, merit)
         length = np.where(taken, 1.0, _SHORTEN * length)
+        reached[draws[taken]] = view.merit[taken]
         residual[draws[taken]] = np.abs(view.grad).max(0)[taken]
         decrement[draws[taken]] = new_promise[taken]
         n_iter[draws[open_]] += 1
@@ -94,7 +95,9 @@ def newton(
             merit, promise = merit[keep], promise[keep]
             pull = None if pull is None else pull[..., keep]
         trial = theta[:, draws] + length * step
-    return Solution(theta, problem.value(theta), status, n_iter, decrement, residual)
+    # Without kinks merits are values; the last steps change them by less than the accuracy.
+    value = problem.value(theta) if kinked else reached
+    return Solution(theta, value, status, n_iter, decrement, residual)
 
 
 def _narrowed(point: Point, widths: Array, merit: Array, promise: Array, tau: float) -> Array:
