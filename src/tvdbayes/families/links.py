@@ -109,12 +109,18 @@ class Logit(AbstractLink):
     canonical: ClassVar[bool] = True
 
     def cumulant(self, eta: Array) -> Tail:
-        # As in `log_tails`, without what belongs to successes alone.
-        small = xp.exp(-xp.abs(eta))
-        larger = 1 / (1 + small)
-        smaller = small * larger
-        value = xp.log1p(small) + xp.maximum(eta, 0)
-        return value, xp.where(eta > 0, larger, smaller), larger * smaller
+        # As in `log_tails`, without what belongs to successes alone; arrays are used again.
+        small = -xp.abs(eta)
+        small = xp.exp(small, out=small)
+        value = xp.log1p(small)
+        value += xp.maximum(eta, 0)
+        larger = small + 1
+        larger = xp.divide(1, larger, out=larger)
+        smaller = small
+        smaller *= larger
+        mean = xp.where(eta > 0, larger, smaller)
+        larger *= smaller
+        return value, mean, larger
 
     def log_tails(self, eta: Array) -> tuple[Tail, Tail]:
         small = xp.exp(-xp.abs(eta))

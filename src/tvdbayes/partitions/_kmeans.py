@@ -6,7 +6,12 @@ distances between rows enter, and a tie of two centres goes to the one that was 
 leave it to rounding would give other groups in other units.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tvdbayes._array import in_parts
 from tvdbayes._typing import Array, IntArray
@@ -14,6 +19,7 @@ from tvdbayes._typing import Array, IntArray
 __all__ = ["learn_centres", "nearest"]
 
 _CHUNK = 4096
+_VECTOR = 32
 
 _SINGLE = 2.0**-18
 """Scores in single precision are wrong by less than this share of the squared lengths."""
@@ -25,31 +31,65 @@ _TIE = 1e-12
 def nearest(z: Array, centres: Array) -> IntArray:
     """The nearest centre of each row; of several that are equally near the first.
 
-    Found in fixed chunks and single precision; double precision decides where that is too coarse.
     It is faster the nearer the bulk of the rows is to the origin.
     """
-    half = 0.5 * (centres * centres).sum(1)
-    # Half the squared distance, less what is the same for all centres, as one matrix product.
-    single = np.vstack([-centres.T, half]).astype(np.float32)
+    near = _finder(centres)
+    starts = range(0, len(z), _CHUNK)
+    return np.concatenate(in_parts(lambda start: near(_Rows.of(z[start : start + _CHUNK])), starts))
 
-    def part(start: int) -> IntArray:
-        rows = z[start : start + _CHUNK]
-        numbers = np.arange(len(rows))
-        padded = np.ones((len(rows), z.shape[1] + 1), np.float32)
-        padded[:, :-1] = rows
-        scores = padded @ single
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Some rows.
+
+    Parameters
+    ----------
+    z, size : (n, q), (n,)
+        The rows and their squared lengths.
+    single : (n, q + 1)
+        The rows in single precision, with ones at the end.
+    """
+
+    z: Array
+    size: Array
+    single: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, z: Array) -> Self:
+        """Rows z (n, q)."""
+        single = np.ones((len(z), z.shape[1] + 1), np.float32)
+        single[:, :-1] = z
+        return cls(z, np.einsum("ij,ij->i", z, z), single)
+
+
+def _finder(centres: Array) -> Callable[[_Rows], IntArray]:
+    """Finds the nearest centre of some rows, in single precision; double precision decides where
+    that is too coarse.
+    """
+    half = 0.5 * (centres * centres).sum(1)
+    # Columns that no row is near fill it up: minima of whole vectors are found faster.
+    single = np.zeros((centres.shape[1] + 1, -(-len(half) // _VECTOR) * _VECTOR), np.float32)
+    single[-1] = np.inf
+    single[:, : len(half)] = np.vstack([-centres.T, half])
+
+    def near(rows: _Rows) -> IntArray:
+        numbers = np.arange(len(rows.z))
+        # Half the squared distance, less what is the same for all centres, as one matrix product.
+        scores = rows.single @ single
         closest: IntArray = scores.argmin(1)
         best = scores[numbers, closest]
         scores[numbers, closest] = np.inf
-        size = (rows * rows).sum(1) + 2 * half[closest]
-        close = np.flatnonzero(scores.min(1) - best <= _SINGLE * size)
+        # NumPy finds where a minimum is faster than what it is.
+        second = scores[numbers, scores.argmin(1)]
+        size = rows.size + 2 * half[closest]
+        close = np.flatnonzero(second - best <= _SINGLE * size)
         if close.size:
-            exact = half - rows[close] @ centres.T
+            exact = half - rows.z[close] @ centres.T
             tied = exact.min(1) + _TIE * size[close]
             closest[close] = (exact <= tied[:, None]).argmax(1)
         return closest
 
-    return np.concatenate(in_parts(part, range(0, len(z), _CHUNK)))
+    return near
 
 
 def learn_centres(
@@ -59,8 +99,9 @@ def learn_centres(
     centres = _seeded(z, weights, n_centres, rng)
     n_centres = len(centres)
     labels = None
+    parts = [_Rows.of(z[start : start + _CHUNK]) for start in range(0, len(z), _CHUNK)]
     for _ in range(n_steps):
-        new = nearest(z, centres)
+        new = _labels(parts, centres)
         if labels is not None and np.array_equal(new, labels):
             break
         labels = new
@@ -70,6 +111,12 @@ def learn_centres(
             # A centre that lost all its rows stays where it is.
             centres[:, j] = np.where(mass > 0, total / np.maximum(mass, 1e-300), centres[:, j])
     return centres
+
+
+def _labels(parts: list[_Rows], centres: Array) -> IntArray:
+    """The nearest centre of each row of all parts."""
+    near = _finder(centres)
+    return np.concatenate(in_parts(lambda number: near(parts[number]), range(len(parts))))
 
 
 def _seeded(z: Array, weights: Array, n_centres: int, rng: np.random.Generator) -> Array:

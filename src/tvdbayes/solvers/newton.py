@@ -33,8 +33,7 @@ def newton(
 ) -> Solution:
     """Minimise from start (d, B), with kinks smoothed, from `tau` if given, to the accuracy."""
     n_draws = start.shape[1]
-    goal = accuracy or problem.accuracy
-    kinked = problem.kinked
+    goal, kinked = accuracy or problem.accuracy, problem.kinked
     theta, status = start.copy(), np.full(n_draws, int(Status.OUT_OF_STEPS))
     n_iter = np.zeros(n_draws, np.intp)
     reached, decrement, residual = (np.full(n_draws, np.inf) for _ in range(3))
@@ -95,7 +94,7 @@ def newton(
             merit, promise = merit[keep], promise[keep]
             pull = None if pull is None else pull[..., keep]
         trial = theta[:, draws] + length * step
-    # Without kinks merits are values; the last steps change them by less than the accuracy.
+    # Merits are values where there are no kinks; the last step hardly changes them.
     value = problem.value(theta) if kinked else reached
     return Solution(theta, value, status, n_iter, decrement, residual)
 
