@@ -8,7 +8,7 @@ import tomllib
 from dataclasses import fields
 from functools import cached_property
 from importlib import import_module
-from inspect import getattr_static
+from inspect import cleandoc, getattr_static
 from pathlib import Path
 
 import pytest
@@ -112,7 +112,7 @@ def test_the_reference_lists_every_public_name():
 @pytest.mark.parametrize("record", RECORDS)
 def test_every_field_of_a_record_is_described(record):
     thing = getattr(tvdbayes, record)
-    named = re.findall(r"^    ([\w, ]+) : ", thing.__doc__, flags=re.MULTILINE)
+    named = re.findall(r"^([\w, ]+) : ", cleandoc(thing.__doc__), flags=re.MULTILINE)
     described = {name for line in named for name in line.split(", ")}
     missing = {field.name for field in fields(thing)} - described
     assert not missing, f"The docstring of tvdbayes.{record} does not describe {sorted(missing)}."
