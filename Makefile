@@ -58,7 +58,7 @@ test-ray: $(VENV)/.installed-test $(VENV)/.installed-ray
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/repo-review .
+	$(BIN)/repo-review --show err .
 
 types: $(VENV)/.installed-test
 	$(BIN)/mypy
