@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python
 
 .PHONY: demo figure docs test test-all test-fast test-slow test-browser test-spark test-ray mutants bench \
-        bench-quick lint types layers installed clean
+        bench-quick lint types layers packages installed clean
 
 demo: $(VENV)/.installed
 	$(BIN)/tvdbayes demo --out demo
@@ -58,12 +58,22 @@ test-ray: $(VENV)/.installed-test $(VENV)/.installed-ray
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/repo-review --show err .
 
 types: $(VENV)/.installed-test
 	$(BIN)/mypy
 
 layers: $(VENV)/.installed-test
 	$(BIN)/lint-imports
+
+# The sdist, the wheel made from it, and every public name imported where nothing else is installed.
+packages: | $(BIN)/uv
+	rm -rf dist
+	$(BIN)/uv build --quiet --python $(BIN)/python
+	$(BIN)/uv venv --quiet --python $(BIN)/python dist/bare
+	$(BIN)/uv pip install --quiet --python dist/bare/bin/python dist/*.whl
+	cd dist && bare/bin/tvdbayes --version && bare/bin/python -c 'from tvdbayes import *'
+	rm -rf dist/bare
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks

@@ -2,8 +2,9 @@
 
 import os
 import shutil
-from importlib.metadata import version as version_of
 from pathlib import Path
+
+from tvdbayes import __version__
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "benchmarks" / "results"
@@ -19,12 +20,13 @@ LINKS = {
 project = "tvdbayes"
 author = "The tvdbayes developers"
 project_copyright = author
-version = release = version_of("tvdbayes")
+version = release = __version__
 
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "sphinx_design",
@@ -58,6 +60,21 @@ autosummary_filename_map = {
     "tvdbayes.Fit": "tvdbayes.Fit-class",
     "tvdbayes.plan.Power": "tvdbayes.plan.Power-class",
 }
+
+# Names of other libraries are links where the lists of these names can be fetched: the workflow
+# that builds the site sets the variable. Elsewhere they are plain text, and no network is needed.
+OTHERS = {
+    "matplotlib": "https://matplotlib.org/stable/",
+    "numpy": "https://numpy.org/doc/stable/",
+    "pandas": "https://pandas.pydata.org/docs/",
+    "python": "https://docs.python.org/3/",
+    "scipy": "https://docs.scipy.org/doc/scipy/",
+    "sklearn": "https://scikit-learn.org/stable/",
+}
+linked = os.environ.get("TVDBAYES_DOCS_LINKED") == "1"
+intersphinx_mapping = {name: (address, None) for name, address in OTHERS.items() if linked}
+# Names of code only: a link to a page that we lack must not find one elsewhere.
+intersphinx_disabled_reftypes = ["std:*"]
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

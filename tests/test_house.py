@@ -4,10 +4,11 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import fields
 from functools import cached_property
 from importlib import import_module
-from inspect import getattr_static
+from inspect import cleandoc, getattr_static
 from pathlib import Path
 
 import pytest
@@ -111,7 +112,7 @@ def test_the_reference_lists_every_public_name():
 @pytest.mark.parametrize("record", RECORDS)
 def test_every_field_of_a_record_is_described(record):
     thing = getattr(tvdbayes, record)
-    named = re.findall(r"^    ([\w, ]+) : ", thing.__doc__, flags=re.MULTILINE)
+    named = re.findall(r"^([\w, ]+) : ", cleandoc(thing.__doc__), flags=re.MULTILINE)
     described = {name for line in named for name in line.split(", ")}
     missing = {field.name for field in fields(thing)} - described
     assert not missing, f"The docstring of tvdbayes.{record} does not describe {sorted(missing)}."
@@ -122,8 +123,26 @@ def test_an_unknown_name_is_an_attribute_error():
         tvdbayes.nonsense  # noqa: B018
 
 
-def test_the_version_is_said_once():
-    assert f'version = "{tvdbayes.__version__}"' in (ROOT / "pyproject.toml").read_text()
+def test_the_package_is_built_with_the_version_of_the_module():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["project"]["dynamic"] == ["version"]
+    assert project["tool"]["hatch"]["version"]["path"] == "src/tvdbayes/__init__.py"
+
+
+def test_pre_commit_has_the_ruff_of_the_tests():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    (pinned,) = re.findall(r"'ruff==([\d.]+)\.\*'", str(project["project"]))
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    assert re.search(rf"/ruff-pre-commit\n    rev: v{re.escape(pinned)}\.\d+\n", hooks)
+
+
+def test_the_tests_run_on_every_python_that_the_package_claims():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    claimed = re.findall(r":: (3\.\d+)", " ".join(project["classifiers"]))
+    assert project["requires-python"] == f">={claimed[0]}"
+    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text()
+    (matrix,) = re.findall(r"python: \[(.*)\]", workflow)
+    assert re.findall(r"[\d.]+", matrix) == claimed
 
 
 CLOCKS = {"time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns"}

@@ -189,7 +189,7 @@ def test_nothing_is_left_of_duckdb_at_the_end_of_a_program(spilled):
         check=False,
     )
     # There while it was needed, also after a fork had ended; gone now.
-    assert (done.stdout.strip(), done.stderr.count("RuntimeError")) == ("1", 1)
+    assert (done.stdout.strip(), done.stderr.splitlines().count("RuntimeError")) == ("1", 1)
     assert not list(spilled.iterdir())
 
 

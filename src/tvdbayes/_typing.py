@@ -9,13 +9,15 @@ the table streams through memory and every draw of a block takes part in it.
     K  candidates in a pool          U    units, the (group, outcome) that are compared
 """
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 __all__ = ["Array", "ArrayLike", "BoolArray", "IntArray"]
 
-Array: TypeAlias = NDArray[np.float64]
-IntArray: TypeAlias = NDArray[np.intp]
-BoolArray: TypeAlias = NDArray[np.bool_]
+# Not `NDArray`: since NumPy 2.5 it is an alias that `isinstance` refuses, and `storage` compares
+# what it reads with these.
+Array: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[np.float64]]
+IntArray: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[np.intp]]
+BoolArray: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[np.bool_]]

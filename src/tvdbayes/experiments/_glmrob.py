@@ -118,7 +118,13 @@ def glmrob(
         np.savetxt(given, table, fmt="%.17g", delimiter=",", header=names, comments="")
         options = [law, "covMcd" if weigh_x else "none", str(tuning), method]
         words = ["Rscript", "--vanilla", *map(str, (script, given, found))]
-        run = subprocess.run([*words, *options], capture_output=True, text=True, check=False)
+        run = subprocess.run(
+            [*words, *options],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=folder,  # the method MT writes a file of splines where it runs
+        )
         if run.returncode:
             raise SettingsError(f"R stopped: {run.stderr.strip()[-500:]}")
         answers = np.loadtxt(found, delimiter=",", ndmin=2)
