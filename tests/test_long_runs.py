@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tvdbayes as tb
-from tvdbayes.execution import Joblib
-from tvdbayes.frontends import _progress
+from tvdbayes.fitting import _progress
+from tvdbayes.sampling.execution import Joblib
 
 
 @pytest.fixture(scope="module")
