@@ -27,7 +27,8 @@ from tvdbayes.cli._outputs import draws_table, whole_folder, write_csv, write_dr
 from tvdbayes.cli._text import Column, table
 from tvdbayes.cli._words import plain, printable
 from tvdbayes.data.sources import read_file
-from tvdbayes.fitting import _laws, _settings
+from tvdbayes.fitting import settings as _settings
+from tvdbayes.formula import family as _laws
 from tvdbayes.storage import save
 
 FIT = ("fit", "visits.csv", "visits ~ age + region", "--draws", "40")
@@ -668,7 +669,7 @@ def test_an_interruption_says_how_many_draws_were_done(folder, monkeypatch):
         yield report
 
     with monkeypatch.context() as patch:
-        patch.setattr("tvdbayes.fitting.fit.progress_bar", stop_after_a_block)
+        patch.setattr("tvdbayes.fitting.fit_formula.progress_bar", stop_after_a_block)
         args = ("fit", "visits.csv", "visits ~ age", "--draws", "3000", "--out", "results")
         said = fail(*args)
     assert said == ("error: Stopped after 1024 of 3000 draws; nothing was written.\n", 130)

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import tvdbayes as tb
-from tvdbayes.fitting import large
+from tvdbayes.large import fit as large
 from tvdbayes.large.cluster import (
     AbstractRows,
     Chunk,

@@ -326,7 +326,7 @@ class TestTraining:
         plan = plan_of(fit)
         all_explained = replace(plan, refine="reweight")
         p = np.repeat(cells.p[:, None], 2, axis=1)
-        from tvdbayes.sampling.bootstrap import _networks
+        from tvdbayes.sampling import networks as _networks
 
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(_networks, "explained", lambda _, p, *__: np.ones_like(p))

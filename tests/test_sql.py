@@ -13,7 +13,7 @@ import pytest
 
 import tvdbayes as tb
 from tables import FORMULA, HOSTILE, make_rows, same_fit
-from tvdbayes import sources
+from tvdbayes.data import sources
 from tvdbayes.data.duckdb import files_of
 from tvdbayes.data.grid import learn_cuts
 from tvdbayes.data.sources import open_source

@@ -10,7 +10,7 @@ from scipy import stats
 
 import tvdbayes as tb
 from tvdbayes import Status
-from tvdbayes.fitting import large
+from tvdbayes.large import fit as large
 from tvdbayes.results import replicates
 from tvdbayes.results.rows import cell_scores, layout_of, masses_of
 from tvdbayes.results.ties import flat_ranges

@@ -17,7 +17,7 @@ from formulaic import Formula
 
 import tvdbayes as tb
 from tvdbayes import storage
-from tvdbayes.fitting import _files
+from tvdbayes.fitting import files as _files
 from tvdbayes.formula.columns import model_matrix
 from tvdbayes.formula.design import columns_of
 from tvdbayes.formula.guard import read_formula

@@ -8,7 +8,7 @@ import pytest
 import tvdbayes as tb
 from tvdbayes import Bernoulli, Binomial, Cells, Cluster, KMeansGroups, Model, Poisson
 from tvdbayes.data.cells import compress
-from tvdbayes.objective import Layout
+from tvdbayes.objective import Layout, partitions
 from tvdbayes.objective.partitions._kmeans import learn_centres, nearest
 from tvdbayes.objective.partitions._metrics import row_order, tail_metric
 from tvdbayes.sampling.plan import draws_of, prepare
@@ -353,7 +353,7 @@ def test_a_weight_counts_as_so_many_rows_for_the_number_of_groups(rng):
     """Three copies of every row make groups of three times as many distinct rows, as copies do."""
     z = rng.normal(size=(600, 2))
     y = np.zeros(600)
-    rule = tb.partitions.rows_per_group
+    rule = partitions.rows_per_group
 
     def number(weight):
         cells, _ = table(z, y, {"weights": np.full(600, weight)})

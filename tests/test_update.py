@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tvdbayes as tb
-from tvdbayes.fitting import _update
+from tvdbayes.fitting import update as _update
 from tvdbayes.fitting.asked import Asked
 from tvdbayes.objective.divergences import ALL_DIVERGENCES
 from tvdbayes.storage import _archive

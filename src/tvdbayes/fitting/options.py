@@ -3,7 +3,7 @@
 from inspect import signature
 from typing import Any
 
-from tvdbayes.fitting.fit import fit as fit_all
+from tvdbayes.fitting.fit_formula import fit as fit_all
 from tvdbayes.fitting.record import Fit
 from tvdbayes.fitting.settings import DIVERGENCES, PARTITIONS
 

@@ -511,7 +511,7 @@ class Fit:
         >>> print(f"{fit.score(good).log:.2f}, ordinary {fit.score(good, ordinary=True).log:.2f}")
         1.57, ordinary 2.06
         """
-        from tvdbayes.fitting.compare import score_of
+        from tvdbayes.fitting.compare_fits import score_of
 
         return score_of(self, new, ordinary)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tvdbayes._errors import DataError, FamilyError
 from tvdbayes.data.sources import AbstractSource, Data, Missing, Table, open_source
-from tvdbayes.fitting.fit import fit as fit_all
+from tvdbayes.fitting.fit_formula import fit as fit_all
 from tvdbayes.fitting.join import join
 from tvdbayes.fitting.options import all_options
 from tvdbayes.fitting.record import Fit

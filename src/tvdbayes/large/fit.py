@@ -25,7 +25,7 @@ from tvdbayes._errors import (
 from tvdbayes._typing import IntArray
 from tvdbayes.data.cells import Cells
 from tvdbayes.data.sources import Table
-from tvdbayes.fitting.fit import fit
+from tvdbayes.fitting.fit_formula import fit
 from tvdbayes.fitting.progress import progress_bar
 from tvdbayes.fitting.record import Fit
 from tvdbayes.formula.columns import require_name, trials_of
