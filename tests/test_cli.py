@@ -29,6 +29,7 @@ from tvdbayes.cli._words import plain, printable
 from tvdbayes.data.sources import read_file
 from tvdbayes.fitting import settings as _settings
 from tvdbayes.formula import family as _laws
+from tvdbayes.models.named import LINKS
 from tvdbayes.storage import save
 
 FIT = ("fit", "visits.csv", "visits ~ age + region", "--draws", "40")
@@ -392,7 +393,7 @@ def test_choices_are_those_of_the_library():
     }
     assert list(choices["divergence"]) == list(_settings.DIVERGENCES)
     assert list(choices["partition"]) == list(_settings.PARTITIONS)
-    assert list(choices["link"]) == ["log", *_settings.LINKS]
+    assert list(choices["link"]) == ["log", *LINKS]
 
 
 def test_completion_knows_commands_and_families():
