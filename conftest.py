@@ -13,9 +13,9 @@ SLOW = (
     # Pages that are run from top to bottom.
     "docs",
     # Clusters, servers and compilers that take seconds to start.
-    "src/tvdbayes/frontends/_large_fit.py",
-    "src/tvdbayes/frontends/large.py",
-    "src/tvdbayes/frontends/networks.py",
+    "src/tvdbayes/large/record.py",
+    "src/tvdbayes/large/fit.py",
+    "src/tvdbayes/estimators/networks.py",
     "tests/test_cluster.py",
     "tests/test_contributing.py",
     "tests/test_dask.py",

@@ -9,7 +9,7 @@ import tvdbayes as tb
 from benchmarks._designs import STRESS, logit, poisson, stress
 from benchmarks._report import Table
 from tvdbayes import Bernoulli, Cells, Cluster, KMeansGroups, Model, Poisson
-from tvdbayes.partitions.groups import TWO_SIZES
+from tvdbayes.objective.partitions.groups import TWO_SIZES
 
 N_SETS = 20
 

@@ -11,12 +11,12 @@ import tvdbayes as tb
 from benchmarks._designs import logit, poisson
 from benchmarks._report import Table
 from tvdbayes import TVD, Bernoulli, Cells, Model, Poisson
-from tvdbayes.bootstrap._plan import prepare
-from tvdbayes.execution import single_threaded
 from tvdbayes.objective import Layout
-from tvdbayes.partitions import Auto
+from tvdbayes.objective.partitions import Auto
+from tvdbayes.sampling.execution import single_threaded
+from tvdbayes.sampling.plan import prepare
+from tvdbayes.sampling.weights import Stream, block_size, reweight
 from tvdbayes.solvers import solve_from_pool
-from tvdbayes.weights import Stream, block_size, reweight
 
 
 def by_bfgs(problem, draw, start):

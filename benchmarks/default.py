@@ -20,12 +20,12 @@ from benchmarks.families import (
     wrong_rows,
 )
 from tvdbayes import KLD, TVD, Bernoulli, Binomial, Cells, DensityPower, Model, Poisson
-from tvdbayes.bootstrap import _outcome_bins, _Setting
-from tvdbayes.bootstrap._refine import reweighted_fit
-from tvdbayes.bootstrap._trimmed import trimmed_plan
-from tvdbayes.execution import single_threaded
 from tvdbayes.experiments._glmrob import glmrob, robustbase_version
-from tvdbayes.partitions import Auto, Distinct
+from tvdbayes.objective.partitions import Auto, Distinct
+from tvdbayes.sampling.bootstrap import _outcome_bins, _Setting
+from tvdbayes.sampling.execution import single_threaded
+from tvdbayes.sampling.reweighting import reweighted_fit
+from tvdbayes.sampling.trimmed import trimmed_plan
 
 SIZES = {
     (60, 3): 40,

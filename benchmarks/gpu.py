@@ -9,8 +9,8 @@ import tvdbayes as tb
 from benchmarks._designs import logit
 from benchmarks._report import Table
 from tvdbayes._array import Device
-from tvdbayes.bootstrap import plan_of
-from tvdbayes.weights import Stream, reweight
+from tvdbayes.sampling.bootstrap import plan_of
+from tvdbayes.sampling.weights import Stream, reweight
 
 MODEL = tb.Model(tb.Bernoulli())
 _COPIES = 20

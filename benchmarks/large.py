@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks._designs import logit
 from benchmarks._report import Table
-from tvdbayes.frontends.large import fit_large
+from tvdbayes.large.fit import fit_large
 
 _ROWS_OF_A_FILE = 1 << 20
 

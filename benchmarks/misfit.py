@@ -9,10 +9,10 @@ import tvdbayes as tb
 from benchmarks._designs import logit, poisson
 from benchmarks._report import Table
 from tvdbayes import Bernoulli, Model, Poisson
-from tvdbayes.cells import compress
-from tvdbayes.posterior.misfit import misfit
-from tvdbayes.posterior.rows import cell_scores
-from tvdbayes.refits import replicate
+from tvdbayes.data.cells import compress
+from tvdbayes.results import replicate
+from tvdbayes.results.misfit import misfit
+from tvdbayes.results.rows import cell_scores
 
 FALSE_ALARM = 0.05
 N_SETS = 200

@@ -11,11 +11,11 @@ from benchmarks._designs import paper_data
 from benchmarks._report import Table
 from benchmarks.gpu import copy_rate
 from tvdbayes._array import Device
-from tvdbayes.bootstrap import plan_of
-from tvdbayes.execution import single_threaded
 from tvdbayes.experiments import AS_PUBLISHED
-from tvdbayes.neural import Masses
-from tvdbayes.weights import Stream, reweight
+from tvdbayes.sampling.bootstrap import plan_of
+from tvdbayes.sampling.execution import single_threaded
+from tvdbayes.sampling.neural import Masses
+from tvdbayes.sampling.weights import Stream, reweight
 
 NAIVE = tb.MLP(direct=False, hold_out=0.0, weight_decay=0.0)
 ROWS = {"partition": tb.Singletons(), "refine": None}

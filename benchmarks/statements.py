@@ -10,8 +10,8 @@ from joblib import Parallel, delayed
 import tvdbayes as tb
 from benchmarks._report import Table
 from tvdbayes.bounds.misfit import fitted_half
-from tvdbayes.posterior.rows import MOSTLY
-from tvdbayes.posterior.rules import FALSE_ALARM, RULES
+from tvdbayes.results.rows import MOSTLY
+from tvdbayes.sampling.rules import FALSE_ALARM, RULES
 
 N_SETS = 200
 N_DRAWS = 200

@@ -8,9 +8,9 @@ from joblib import Parallel, delayed
 import tvdbayes as tb
 from benchmarks._report import Table
 from benchmarks._wrong_rows import make
-from tvdbayes.cells import compress
-from tvdbayes.posterior.wrong import dropped_rows, wrong_share
-from tvdbayes.refits import replicate
+from tvdbayes.data.cells import compress
+from tvdbayes.results import replicate
+from tvdbayes.results.wrong import dropped_rows, wrong_share
 
 N_ROWS, N_COVARIATES = 400, 3
 N_SETS, N_REPLICATES = 300, 20

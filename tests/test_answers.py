@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import tvdbayes as tb
-from tvdbayes.posterior.summary import intervals
+from tvdbayes.sampling.summary import intervals
 
 
 @pytest.fixture(scope="module")

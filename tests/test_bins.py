@@ -5,9 +5,9 @@ import pytest
 
 import tvdbayes as tb
 from tvdbayes import TVD, Binomial, Bins, Cells, Cluster, Distinct, KMeansGroups, Model, Poisson
-from tvdbayes.families import ALL_FAMILIES
+from tvdbayes.models.families import ALL_FAMILIES
 from tvdbayes.objective import Layout, Objective
-from tvdbayes.partitions import learn_bins
+from tvdbayes.objective.partitions import learn_bins
 
 
 def poisson_pmf(y, rate):

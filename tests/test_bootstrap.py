@@ -5,10 +5,10 @@ import pytest
 
 import tvdbayes as tb
 from tvdbayes import KLD, TVD, Bernoulli, Binomial, Cells, DensityPower, Hellinger, Model, Poisson
-from tvdbayes.bootstrap import AUTO_RIDGE
-from tvdbayes.posterior.rows_used import rows_used
+from tvdbayes.sampling.bootstrap import AUTO_RIDGE
+from tvdbayes.sampling.rows_used import rows_used
+from tvdbayes.sampling.weights import block_size
 from tvdbayes.solvers import Status
-from tvdbayes.weights import block_size
 
 
 def bits(posterior):
@@ -74,7 +74,7 @@ def test_the_twin_is_weighted_maximum_likelihood(rng):
     """Without covariates the weighted mean is the maximum, so the draws are known exactly."""
     cells = Cells.from_rows(np.ones((80, 1)), rng.poisson(2, 80))
     fit = tb.posterior_bootstrap(Model(Poisson()), cells, n_draws=30, seed=11, refine=None)
-    from tvdbayes.weights import Stream, block_size, reweight
+    from tvdbayes.sampling.weights import Stream, block_size, reweight
 
     p = reweight(cells, Stream.draws(11), block_size(cells.n_cells)).p
     assert np.allclose(np.exp(fit.kld_draws[:, 0]), cells.y @ p[:, :30], rtol=1e-7)

@@ -10,17 +10,16 @@ from scipy.stats import binom, norm, poisson
 
 import tvdbayes as tb
 from tvdbayes import Bernoulli, Cells, Cluster, Distinct, KMeansGroups, Model, Poisson
-from tvdbayes.bootstrap._warnings import warn_of
-from tvdbayes.partitions import report_groups
-from tvdbayes.posterior.checks import (
+from tvdbayes.objective.partitions import report_groups
+from tvdbayes.results.checks import (
     calibration,
     observed_by_group,
     pit,
     quantile_residuals,
     rootogram,
 )
-from tvdbayes.posterior.misfit import misfit
-from tvdbayes.posterior.prediction import (
+from tvdbayes.results.misfit import misfit
+from tvdbayes.results.prediction import (
     NewRows,
     likely_pmf,
     mean_draws,
@@ -30,13 +29,14 @@ from tvdbayes.posterior.prediction import (
     pmf,
     sample_outcomes,
 )
-from tvdbayes.posterior.rows import cell_scores, layout_of
-from tvdbayes.posterior.scores import score
-from tvdbayes.posterior.summary import intervals, summarise
-from tvdbayes.refits.replicates import Replicates, _simulate, replicate
-from tvdbayes.refits.sensitivity import Sensitivity
-from tvdbayes.refits.unexplained import share_of_data
-from tvdbayes.weights import Stream, reweight
+from tvdbayes.results.replicates import Replicates, _simulate, replicate
+from tvdbayes.results.rows import cell_scores, layout_of
+from tvdbayes.results.scores import score
+from tvdbayes.results.sensitivity import Sensitivity
+from tvdbayes.results.unexplained import share_of_data
+from tvdbayes.sampling.summary import intervals, summarise
+from tvdbayes.sampling.warnings import warn_of
+from tvdbayes.sampling.weights import Stream, reweight
 
 X = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [1.0, 1.0], [1.0, 1.0]])
 Y = np.array([0.0, 2.0, 9.0, 1.0, 3.0])

@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 
 import tvdbayes as tb
-from tvdbayes.bootstrap import posterior_bootstrap
-from tvdbayes.divergences import ALL_DIVERGENCES
-from tvdbayes.families import ALL_FAMILIES
-from tvdbayes.model import Model
+from tvdbayes.models.families import ALL_FAMILIES
+from tvdbayes.models.model import Model
+from tvdbayes.objective.divergences import ALL_DIVERGENCES
 from tvdbayes.report import render
 from tvdbayes.report._call import call_of, code_of
+from tvdbayes.sampling.bootstrap import posterior_bootstrap
 
 NO_MATTER = {"n_jobs", "resume", "progress"}
 """Options that change how draws are computed, and no draw."""
@@ -158,7 +158,7 @@ def seen(monkeypatch):
         reached.append((model.predictor, device))
         return replace(posterior_bootstrap(Model(model.family), cells, **options), model=model)
 
-    monkeypatch.setattr("tvdbayes.frontends.formula.posterior_bootstrap", stand_in)
+    monkeypatch.setattr("tvdbayes.fitting.fit_formula.posterior_bootstrap", stand_in)
     return reached
 
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tvdbayes import Cells, DataError
-from tvdbayes.cells import compress
+from tvdbayes.data.cells import compress
 
 
 def same(a, b):

@@ -13,8 +13,8 @@ import tvdbayes as tb
 from tvdbayes import SettingsError
 from tvdbayes.bounds import misfit_split, misfit_upper
 from tvdbayes.bounds.misfit import fitted_half
-from tvdbayes.neural import Trainer
-from tvdbayes.partitions import AbstractPartition, Grouping
+from tvdbayes.objective.partitions import AbstractPartition, Grouping
+from tvdbayes.sampling.neural import Trainer
 from tvdbayes.solvers import Solution, Status
 
 DELTA = 0.1

@@ -8,8 +8,8 @@ from scipy import stats
 
 import tvdbayes as tb
 from tvdbayes import KLD, Cells, Model
-from tvdbayes.cells import compress
-from tvdbayes.posterior.checks import (
+from tvdbayes.data.cells import compress
+from tvdbayes.results.checks import (
     calibration,
     observed_by_group,
     pit,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tvdbayes as tb
-from tvdbayes.posterior.misfit import Misfit
-from tvdbayes.posterior.rules import differing
+from tvdbayes.results.misfit import Misfit
+from tvdbayes.sampling.rules import differing
 
 OPTIONS = {"n_draws": 60}
 

@@ -26,8 +26,10 @@ from tvdbayes.cli._families import named_families
 from tvdbayes.cli._outputs import draws_table, whole_folder, write_csv, write_draws
 from tvdbayes.cli._text import Column, table
 from tvdbayes.cli._words import plain, printable
-from tvdbayes.frontends import _laws, _settings
-from tvdbayes.sources import read_file
+from tvdbayes.data.sources import read_file
+from tvdbayes.fitting import settings as _settings
+from tvdbayes.formula import family as _laws
+from tvdbayes.models.named import LINKS
 from tvdbayes.storage import save
 
 FIT = ("fit", "visits.csv", "visits ~ age + region", "--draws", "40")
@@ -391,7 +393,7 @@ def test_choices_are_those_of_the_library():
     }
     assert list(choices["divergence"]) == list(_settings.DIVERGENCES)
     assert list(choices["partition"]) == list(_settings.PARTITIONS)
-    assert list(choices["link"]) == ["log", *_settings.LINKS]
+    assert list(choices["link"]) == ["log", *LINKS]
 
 
 def test_completion_knows_commands_and_families():
@@ -668,7 +670,7 @@ def test_an_interruption_says_how_many_draws_were_done(folder, monkeypatch):
         yield report
 
     with monkeypatch.context() as patch:
-        patch.setattr("tvdbayes.frontends.formula.progress_bar", stop_after_a_block)
+        patch.setattr("tvdbayes.fitting.fit_formula.progress_bar", stop_after_a_block)
         args = ("fit", "visits.csv", "visits ~ age", "--draws", "3000", "--out", "results")
         said = fail(*args)
     assert said == ("error: Stopped after 1024 of 3000 draws; nothing was written.\n", 130)
@@ -676,7 +678,7 @@ def test_an_interruption_says_how_many_draws_were_done(folder, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tvdbayes.frontends.Fit.rows", stop)
+    monkeypatch.setattr("tvdbayes.fitting.Fit.rows", stop)
     said = fail(*FIT, "--out", "results")
     assert said == ("error: Stopped after 40 of 40 draws; nothing was written.\n", 130)
     assert not (folder / "results").exists()
@@ -686,7 +688,7 @@ def test_a_fault_of_ours_is_shown_in_full(monkeypatch):
     def broken(*_):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("tvdbayes.frontends.Fit.rows", broken)
+    monkeypatch.setattr("tvdbayes.fitting.Fit.rows", broken)
     result = run(*FIT)
     assert isinstance(result.exception, RuntimeError)
 

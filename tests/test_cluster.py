@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 
 import tvdbayes as tb
-from tvdbayes.cluster import (
+from tvdbayes.large import fit as large
+from tvdbayes.large.cluster import (
     AbstractRows,
     Chunk,
     DaskRows,
@@ -27,15 +28,14 @@ from tvdbayes.cluster import (
     solve_rows,
     spread_of,
 )
-from tvdbayes.cluster import _groups as _groups_room
-from tvdbayes.cluster._problems import SummedRows, Table
-from tvdbayes.cluster._solve import _accuracy, _groups, _penalty
-from tvdbayes.frontends import large
-from tvdbayes.frontends._look import Look, Used
-from tvdbayes.frontends._pieces import open_pieces
-from tvdbayes.frontends.large import LargeFit, fit_large
+from tvdbayes.large.cluster import _groups as _groups_room
+from tvdbayes.large.cluster._problems import SummedRows, Table
+from tvdbayes.large.cluster._solve import _accuracy, _groups, _penalty
+from tvdbayes.large.fit import LargeFit, fit_large
+from tvdbayes.large.look import Look, Used
+from tvdbayes.large.pieces import open_pieces
 from tvdbayes.objective import Layout, Objective
-from tvdbayes.partitions import Bins, learn_bins
+from tvdbayes.objective.partitions import Bins, learn_bins
 from tvdbayes.solvers import Status, newton
 
 dask = pytest.importorskip("dask")
@@ -563,7 +563,7 @@ def test_looks_at_pieces_add_up_to_a_look_at_all():
 
 def test_rows_without_weight_tell_nothing_of_the_data(client, tmp_path, monkeypatch):
     """Their levels and smallest outcomes are in no sample, and must not be needed."""
-    monkeypatch.setattr("tvdbayes.frontends.large._SAMPLE_ROWS", 300)
+    monkeypatch.setattr("tvdbayes.large.fit._SAMPLE_ROWS", 300)
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=4000), "c": rng.poisson(30, 4000), "w": 1})
     frame["g"] = rng.choice(["u", "v"], 4000)

@@ -39,8 +39,8 @@ def tree(tmp_path_factory):
     for name, change in changes:
         (copy / name).write_text(applied((copy / name).read_text(), change))
     assert [name for name, _ in changes] == [
-        "src/tvdbayes/families/counts.py",
-        "src/tvdbayes/families/__init__.py",
+        "src/tvdbayes/models/families/counts.py",
+        "src/tvdbayes/models/families/__init__.py",
         "src/tvdbayes/__init__.pyi",
         "docs/api/families.md",
         "tests/test_exact.py",
@@ -73,7 +73,7 @@ def test_a_family_added_as_described_passes_what_is_asked_of_every_family(tree):
         tree,
         *("pytest", "-v", "-p", "no:xdist", "-p", "no:cacheprovider", "-k", asked),
         *(f"tests/test_{name}.py" for name in files),
-        "src/tvdbayes/families/counts.py",
+        "src/tvdbayes/models/families/counts.py",
     )
     assert int(re.search(r"(\d+) passed", said).group(1)) > 30
     assert "pascal" in run(tree, "tvdbayes", "families")

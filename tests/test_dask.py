@@ -12,7 +12,14 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import tvdbayes as tb
-from tvdbayes.execution import Dask, Joblib, OnCluster, Serial, executor_for, single_threaded
+from tvdbayes.sampling.execution import (
+    Dask,
+    Joblib,
+    OnCluster,
+    Serial,
+    executor_for,
+    single_threaded,
+)
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -126,7 +133,7 @@ def test_a_block_that_kills_its_workers_is_done_here_with_a_warning(caplog):
 
 
 def test_a_cluster_that_loses_all_workers_does_not_hang(caplog, monkeypatch):
-    monkeypatch.setattr("tvdbayes.execution._clusters._PATIENCE", 0.2)
+    monkeypatch.setattr("tvdbayes.sampling.execution._clusters._PATIENCE", 0.2)
     with (
         dask.config.set({"logging.distributed": "critical"}),
         distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster,

@@ -6,7 +6,7 @@ import pytest
 import tvdbayes as tb
 from tvdbayes import SettingsError
 from tvdbayes._array import Device, Ones, Segments, compiled, in_parts, known, on_device, to_host
-from tvdbayes.families import ALL_FAMILIES, BetaBinomial, Cloglog, Probit
+from tvdbayes.models.families import ALL_FAMILIES, BetaBinomial, Cloglog, Probit
 
 jax = pytest.importorskip("jax")
 

@@ -12,13 +12,13 @@ from tvdbayes import (
     PowerDivergence,
     SettingsError,
 )
-from tvdbayes.divergences import (
+from tvdbayes.objective import Layout, Objective
+from tvdbayes.objective.divergences import (
     ALL_DIVERGENCES,
     AbstractGroupDivergence,
     AbstractRowDivergence,
 )
-from tvdbayes.objective import Layout, Objective
-from tvdbayes.partitions import Distinct, Singletons
+from tvdbayes.objective.partitions import Distinct, Singletons
 
 ids = [d.name for d in ALL_DIVERGENCES]
 GROUP = [d for d in ALL_DIVERGENCES if isinstance(d, AbstractGroupDivergence)]
@@ -31,7 +31,7 @@ def test_every_divergence_is_in_the_law_tests():
     known = {type(d) for d in ALL_DIVERGENCES}
     declared = AbstractGroupDivergence.__subclasses__() + AbstractRowDivergence.__subclasses__()
     # Others compare methods or score held-out rows, and are nobody's choice.
-    assert known == {d for d in declared if d.__module__ == "tvdbayes.divergences"}
+    assert known == {d for d in declared if d.__module__ == "tvdbayes.objective.divergences"}
 
 
 def masses(rng, n=40):

@@ -7,8 +7,8 @@ from scipy.special import expit, softmax
 from scipy.stats import poisson
 
 import tvdbayes as tb
-from tvdbayes.posterior.checks import calibration, pit_histogram, rootogram
-from tvdbayes.posterior.scores import score
+from tvdbayes.results.checks import calibration, pit_histogram, rootogram
+from tvdbayes.results.scores import score
 
 N = 240
 
@@ -141,7 +141,7 @@ def test_rows_have_the_scores_of_their_cells_in_the_order_of_the_input(frame, vi
 
 def test_the_misfit_of_levels_adds_up_to_the_whole(visits):
     """Whole = sum over levels of the weight of each times its share, draw by draw."""
-    from tvdbayes.weights import Stream, reweight
+    from tvdbayes.sampling.weights import Stream, reweight
 
     found = visits.misfit(0.5, by="g", n_replicates=20)
     cells = visits.posterior.cells

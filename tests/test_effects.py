@@ -11,13 +11,13 @@ from scipy.special import expit
 from scipy.stats import norm
 
 import tvdbayes as tb
-from tvdbayes.families import ALL_FAMILIES
-from tvdbayes.frontends._files import load
-from tvdbayes.frontends._slopes import row_slopes
-from tvdbayes.posterior import effects as arrays
-from tvdbayes.posterior import prediction
-from tvdbayes.posterior.effects import average_outcome, average_slope
-from tvdbayes.posterior.prediction import NewRows
+from tvdbayes.fitting.files import load
+from tvdbayes.fitting.slopes import row_slopes
+from tvdbayes.models.families import ALL_FAMILIES
+from tvdbayes.results import effects as arrays
+from tvdbayes.results import prediction
+from tvdbayes.results.effects import average_outcome, average_slope
+from tvdbayes.results.prediction import NewRows
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::tvdbayes.SmallGroupsWarning",

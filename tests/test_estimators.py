@@ -22,9 +22,9 @@ from sklearn.utils.estimator_checks import (
 )
 
 import tvdbayes as tb
-from tvdbayes.frontends.estimators import RobustClassifier, RobustCountRegressor
-from tvdbayes.posterior import prediction
-from tvdbayes.posterior.prediction import (
+from tvdbayes.estimators.linear import RobustClassifier, RobustCountRegressor
+from tvdbayes.results import prediction
+from tvdbayes.results.prediction import (
     NewRows,
     mean_draws,
     mean_interval,

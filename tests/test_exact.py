@@ -4,7 +4,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from tvdbayes.families import (
+from tvdbayes.models.families import (
     Bernoulli,
     BetaBinomial,
     Binomial,

@@ -22,9 +22,8 @@ from tvdbayes import (
     TVDBayesWarning,
     posterior_bootstrap,
 )
-from tvdbayes.bootstrap import plan_of, solve_tables
-from tvdbayes.cells import compress
 from tvdbayes.cli import main
+from tvdbayes.data.cells import compress
 from tvdbayes.experiments import data as data_room
 from tvdbayes.experiments import experiment_named, reproduce, write_report
 from tvdbayes.experiments._base import (
@@ -49,6 +48,7 @@ from tvdbayes.experiments.figure_1 import FigureOne
 from tvdbayes.experiments.poisson import PoissonExperiment, _released_scores
 from tvdbayes.experiments.probit import ProbitExperiment, _tvd
 from tvdbayes.experiments.zero_inflation import ZeroInflation
+from tvdbayes.sampling.bootstrap import plan_of, solve_tables
 
 
 def law_of_counts(rate, size=60):

@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from tvdbayes import FamilyError
-from tvdbayes.families import (
+from tvdbayes.models.families import (
     ALL_FAMILIES,
     ALL_LINKS,
     AbstractFamily,

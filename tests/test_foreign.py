@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import tvdbayes as tb
-from tvdbayes.families import COUNT_FAMILIES
+from tvdbayes.models.families import COUNT_FAMILIES
 
 N = 60
 ROWS = np.arange(N)

@@ -9,10 +9,10 @@ from scipy.stats import beta, ks_2samp, kstest
 
 import tvdbayes as tb
 from tvdbayes import Bernoulli, Cells, Model, Poisson, SettingsError
-from tvdbayes.bootstrap import draws_of, plan_of
-from tvdbayes.cells import compress
-from tvdbayes.refits.comparison import compare_posteriors
-from tvdbayes.refits.left_out import cross_validate, fold_counts, leave_one_out, without
+from tvdbayes.data.cells import compress
+from tvdbayes.results.comparison import compare_posteriors
+from tvdbayes.results.left_out import cross_validate, fold_counts, leave_one_out, without
+from tvdbayes.sampling.bootstrap import draws_of, plan_of
 
 
 def rates():

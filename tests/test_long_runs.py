@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tvdbayes as tb
-from tvdbayes.execution import Joblib
-from tvdbayes.frontends import _progress
+from tvdbayes.fitting import progress as _progress
+from tvdbayes.sampling.execution import Joblib
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def frame():
 
 def stop_after(n, monkeypatch):
     """Ctrl-C once this many blocks are done."""
-    from tvdbayes import bootstrap
+    from tvdbayes.sampling import bootstrap
 
     real, calls = bootstrap.solve_block, []
 

@@ -7,11 +7,11 @@ import pytest
 
 import tvdbayes as tb
 from tvdbayes import Bernoulli, Cells, Model, Poisson, SettingsError
-from tvdbayes.cells import compress
-from tvdbayes.families import ALL_FAMILIES
-from tvdbayes.posterior.misfit import Misfit, misfit
-from tvdbayes.posterior.rows import cell_scores, layout_of, masses_of
-from tvdbayes.refits import replicate, share_of_data
+from tvdbayes.data.cells import compress
+from tvdbayes.models.families import ALL_FAMILIES
+from tvdbayes.results import replicate, share_of_data
+from tvdbayes.results.misfit import Misfit, misfit
+from tvdbayes.results.rows import cell_scores, layout_of, masses_of
 
 
 def rate_fit(n=400, bad=0, shift=10, data=0, **options):

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import tvdbayes as tb
-from tvdbayes.families import ALL_FAMILIES, ALL_LINKS, neighbours
-from tvdbayes.frontends._laws import family_by_name
+from tvdbayes.formula.family import family_by_name
+from tvdbayes.models.families import ALL_FAMILIES, ALL_LINKS, neighbours
 from tvdbayes.objective import Layout
-from tvdbayes.posterior.rows import masses_of
-from tvdbayes.refits import better_family, replicate
-from tvdbayes.refits.replicates import chance_without_refits
-from tvdbayes.weights import Prior
+from tvdbayes.results import better_family, replicate
+from tvdbayes.results.replicates import chance_without_refits
+from tvdbayes.results.rows import masses_of
+from tvdbayes.sampling.weights import Prior
 
 ALL_NEIGHBOURS = {one.options: one for law in ALL_FAMILIES for one in neighbours(law)}
 

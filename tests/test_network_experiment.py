@@ -23,7 +23,7 @@ from tvdbayes.experiments._network_released import (
 )
 from tvdbayes.experiments.data import DataSet
 from tvdbayes.experiments.network import DATA, SETTINGS, NetworkExperiment
-from tvdbayes.predictors import MLP, Layers
+from tvdbayes.models.predictors import MLP, Layers
 
 
 def some_rows(n=120, seed=0):

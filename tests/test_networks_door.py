@@ -25,7 +25,7 @@ from sklearn.utils.estimator_checks import (
 )
 
 import tvdbayes as tb
-from tvdbayes.neural import Trainer
+from tvdbayes.sampling.neural import Trainer
 from tvdbayes.solvers import Solution, Status
 
 mpl.use("Agg")
@@ -492,7 +492,7 @@ def test_a_network_is_checked_without_its_weights(drawn):
 def test_a_network_is_drawn(drawn, picture, monkeypatch):
     import matplotlib.pyplot as plt
 
-    from tvdbayes.frontends import _rows
+    from tvdbayes.fitting import rows as _rows
 
     monkeypatch.setattr(_rows, "N_REPLICATES", 20)
     assert getattr(drawn.plot, picture)(*["a"] * (picture == "bands"))

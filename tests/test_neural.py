@@ -11,15 +11,15 @@ import pytest
 
 import tvdbayes as tb
 from tvdbayes._array import Device
-from tvdbayes.bootstrap import plan_of, solve_tables
-from tvdbayes.divergences import ALL_DIVERGENCES
-from tvdbayes.families import ALL_FAMILIES
-from tvdbayes.neural import Masses, held_out_share
-from tvdbayes.neural._losses import step_loss
-from tvdbayes.neural._steps import group_steps, row_steps
+from tvdbayes.models.families import ALL_FAMILIES
+from tvdbayes.models.predictors import Layers
 from tvdbayes.objective import Layout, Objective
-from tvdbayes.posterior.prediction import NewRows, pmf
-from tvdbayes.predictors import Layers
+from tvdbayes.objective.divergences import ALL_DIVERGENCES
+from tvdbayes.results.prediction import NewRows, pmf
+from tvdbayes.sampling.bootstrap import plan_of, solve_tables
+from tvdbayes.sampling.neural import Masses, held_out_share
+from tvdbayes.sampling.neural._losses import step_loss
+from tvdbayes.sampling.neural._steps import group_steps, row_steps
 from tvdbayes.solvers import Status
 
 jax = pytest.importorskip("jax")
@@ -326,7 +326,7 @@ class TestTraining:
         plan = plan_of(fit)
         all_explained = replace(plan, refine="reweight")
         p = np.repeat(cells.p[:, None], 2, axis=1)
-        from tvdbayes.bootstrap import _networks
+        from tvdbayes.sampling import networks as _networks
 
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(_networks, "explained", lambda _, p, *__: np.ones_like(p))

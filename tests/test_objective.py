@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from tvdbayes import TVD, Cells, Model, Poisson
-from tvdbayes.divergences import ALL_DIVERGENCES
-from tvdbayes.families import ALL_FAMILIES
+from tvdbayes.models.families import ALL_FAMILIES
+from tvdbayes.models.predictors import MLP, AbstractPredictor, Linear, dependent_columns
 from tvdbayes.objective import Layout, Objective
-from tvdbayes.partitions import (
+from tvdbayes.objective.divergences import ALL_DIVERGENCES
+from tvdbayes.objective.partitions import (
     AbstractPartition,
     Auto,
     Cluster,
@@ -16,7 +17,6 @@ from tvdbayes.partitions import (
     LearnedGroups,
     Singletons,
 )
-from tvdbayes.predictors import MLP, AbstractPredictor, Linear, dependent_columns
 from tvdbayes.solvers import newton
 
 PARTITIONS = [Distinct(), Singletons(), KMeansGroups((Cluster("tail", 1.0, 2),)), Auto()]

@@ -14,9 +14,9 @@ from tvdbayes import (
     Singletons,
 )
 from tvdbayes.objective import Layout, Objective
-from tvdbayes.partitions import Auto, report_groups, rows_per_group
-from tvdbayes.partitions._kmeans import learn_centres, nearest
-from tvdbayes.partitions._metrics import tail_metric
+from tvdbayes.objective.partitions import Auto, report_groups, rows_per_group
+from tvdbayes.objective.partitions._kmeans import learn_centres, nearest
+from tvdbayes.objective.partitions._metrics import tail_metric
 
 
 def logit_rows(rng, n=600, p=3, share=0.0):
@@ -292,9 +292,9 @@ def test_pooled_minima_are_those_of_the_kinked_objective(rng):
     """Followed on with exact derivatives to a far finer smoothing, little is gained."""
     from dataclasses import replace
 
-    from tvdbayes.bootstrap._plan import prepare
+    from tvdbayes.sampling.plan import prepare
+    from tvdbayes.sampling.weights import Stream, reweight
     from tvdbayes.solvers import Accuracy, newton, solve_from_pool
-    from tvdbayes.weights import Stream, reweight
 
     x, y, _ = logit_rows(rng, 1000, p=4, share=0.1)
     cells = Cells.from_rows(x, y)

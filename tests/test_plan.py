@@ -7,7 +7,7 @@ from scipy.stats import norm
 import tvdbayes as tb
 from tvdbayes import Bernoulli, Binomial, DataError, Model, Poisson, SettingsError, plan
 from tvdbayes.bounds import parameter_set
-from tvdbayes.partitions import rows_per_group
+from tvdbayes.objective.partitions import rows_per_group
 from tvdbayes.plots.bounds import plot_bound, plot_parameter_set, plot_power, plot_sample_size
 
 ARMS = np.array([[1.0, 0.0], [1.0, 1.0]])

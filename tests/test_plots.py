@@ -14,7 +14,7 @@ from scipy.stats import beta, norm
 
 import tvdbayes as tb
 from tvdbayes import plots
-from tvdbayes.posterior.checks import (
+from tvdbayes.results.checks import (
     ByGroup,
     Calibration,
     PitHistogram,
@@ -24,8 +24,8 @@ from tvdbayes.posterior.checks import (
     quantile_residuals,
     rootogram,
 )
-from tvdbayes.posterior.misfit import Misfit
-from tvdbayes.refits.sensitivity import Sensitivity
+from tvdbayes.results.misfit import Misfit
+from tvdbayes.results.sensitivity import Sensitivity
 
 BLUE, VERMILLION = "#0072B2", "#D55E00"
 LONG = "a_rather_long_name_of_a_column[T.with a level that is long]!!"[:60]

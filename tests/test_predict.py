@@ -10,9 +10,9 @@ from scipy import stats
 from scipy.special import expit
 
 import tvdbayes as tb
-from tvdbayes.frontends._files import load
-from tvdbayes.posterior import prediction
-from tvdbayes.posterior.prediction import NewRows, mean_draws
+from tvdbayes.fitting.files import load
+from tvdbayes.results import prediction
+from tvdbayes.results.prediction import NewRows, mean_draws
 
 OLD = Path(__file__).parent / "data" / "fit_0_1_0.tvd"
 

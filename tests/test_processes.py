@@ -21,16 +21,16 @@ from click.testing import CliRunner
 
 import tvdbayes as tb
 from tvdbayes.cli import main
-from tvdbayes.execution import Joblib
+from tvdbayes.data import duckdb as _duckdb
 from tvdbayes.experiments import _runs
 from tvdbayes.experiments._base import CORRECTED, AbstractExperiment, Task
-from tvdbayes.sources import _duckdb
+from tvdbayes.sampling.execution import Joblib
 
 # Workers end with their parent.
 
 PARENT = """
 import os, pathlib, time
-from tvdbayes.execution import Joblib
+from tvdbayes.sampling.execution import Joblib
 def work(block):
     pathlib.Path(FOLDER, str(os.getpid())).touch()
     time.sleep(3600)
@@ -174,7 +174,7 @@ def test_nothing_is_left_of_a_fit_in_duckdb_whether_it_ends_well_or_not(spilled,
 
 def test_nothing_is_left_of_duckdb_at_the_end_of_a_program(spilled):
     code = (
-        "import pandas as pd, os, tempfile; from tvdbayes.sources import _duckdb\n"
+        "import pandas as pd, os, tempfile; from tvdbayes.data import duckdb as _duckdb\n"
         "kept = _duckdb.register(pd.DataFrame({'x': [1]}))\n"
         "if os.fork() == 0:\n    raise SystemExit\n"
         "os.wait()\n"

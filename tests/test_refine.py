@@ -19,9 +19,9 @@ from tvdbayes import (
     Poisson,
     SettingsError,
 )
-from tvdbayes.bootstrap._refine import explained, reweighted_fit
-from tvdbayes.families import ALL_FAMILIES
+from tvdbayes.models.families import ALL_FAMILIES
 from tvdbayes.objective import Layout, Objective
+from tvdbayes.sampling.reweighting import explained, reweighted_fit
 
 N = 1e6
 
@@ -175,8 +175,8 @@ def test_other_divergences_on_groups_can_be_refined_and_rows_cannot():
 
 
 def test_the_plan_of_a_record_gives_its_draws_again():
-    from tvdbayes.bootstrap import plan_of, solve_tables
-    from tvdbayes.weights import Stream, reweight
+    from tvdbayes.sampling.bootstrap import plan_of, solve_tables
+    from tvdbayes.sampling.weights import Stream, reweight
 
     y = np.r_[np.random.default_rng(8).poisson(3, 80), np.full(10, 25)]
     cells = Cells.from_rows(np.ones((90, 1)), y)

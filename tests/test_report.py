@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import tvdbayes as tb
-from tvdbayes.posterior.rules import differing
 from tvdbayes.report import _page, render, write_report
 from tvdbayes.report._call import call_of, code_of, name_of
 from tvdbayes.report._page import Estimate, Line, gather
 from tvdbayes.report._words import listed, number
+from tvdbayes.sampling.rules import differing
 
 SCRIPT = "<script>alert(1)</script>"
 LINK = '=HYPERLINK("http://x","y")'

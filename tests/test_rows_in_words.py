@@ -8,7 +8,7 @@ import pytest
 
 import tvdbayes as tb
 from tvdbayes import Cells, Model, Poisson
-from tvdbayes.posterior.rows_used import rows_used
+from tvdbayes.sampling.rows_used import rows_used
 from tvdbayes.trimming.words import farthest_column, where
 
 CENTRE = np.random.default_rng(0).normal(size=(99, 4))

@@ -9,9 +9,9 @@ from scipy import stats
 
 import tvdbayes as tb
 from tvdbayes import KLD, Cells, Model
-from tvdbayes.families import ALL_FAMILIES
-from tvdbayes.posterior._laws import Block, blocks, law_of, support
-from tvdbayes.posterior.scores import score
+from tvdbayes.models.families import ALL_FAMILIES
+from tvdbayes.results.laws import Block, blocks, law_of, support
+from tvdbayes.results.scores import score
 
 
 def fit_of(family, cells, draws=None):
@@ -181,7 +181,7 @@ def test_log_scores_stay_finite_where_probabilities_underflow():
 
 
 def test_many_draws_on_many_rows_are_thinned_to_evenly_spaced_ones(monkeypatch, rng):
-    monkeypatch.setattr("tvdbayes.posterior._laws._WORK", 1)
+    monkeypatch.setattr("tvdbayes.results.laws._WORK", 1)
     cells = ones(rng.poisson(3, 50))
     draws = np.repeat(np.log([2.0, 4.0]), 300)[:, None]
     fit = fit_of(tb.Poisson(), cells, draws)

@@ -5,12 +5,12 @@ from scipy.stats import poisson
 
 import tvdbayes as tb
 from tvdbayes import KLD, TVD, Bernoulli, Cells, Linear, Model, Poisson
-from tvdbayes.bootstrap import solve_tables
-from tvdbayes.bootstrap._plan import _pooled_starts, calibrating_shift, prepare
 from tvdbayes.objective import Layout, Objective
-from tvdbayes.partitions import Distinct, KMeansGroups
+from tvdbayes.objective.partitions import Distinct, KMeansGroups
+from tvdbayes.sampling.bootstrap import solve_tables
+from tvdbayes.sampling.plan import _pooled_starts, calibrating_shift, prepare
+from tvdbayes.sampling.weights import Stream, reweight
 from tvdbayes.solvers import newton
-from tvdbayes.weights import Stream, reweight
 
 BETA = np.array([0.0, 1.5, -1.0])
 

@@ -5,7 +5,7 @@ import pytest
 
 import tvdbayes as tb
 from tvdbayes import Cells, Model, Poisson, SettingsError
-from tvdbayes.refits.sensitivity import Sensitivity, drop_worst, sensitivity
+from tvdbayes.results.sensitivity import Sensitivity, drop_worst, sensitivity
 
 
 def two_rates(n=400, bad=40):

@@ -8,11 +8,12 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import gammaln
 
 from tvdbayes import KLD, TVD, Bernoulli, Binomial, Cells, Hellinger, Model, Poisson
-from tvdbayes.bootstrap._plan import prepare, solve_block
-from tvdbayes.bootstrap._starts import elemental, scan
-from tvdbayes.divergences import ALL_DIVERGENCES
 from tvdbayes.objective import Layout, Objective
-from tvdbayes.partitions import Distinct
+from tvdbayes.objective.divergences import ALL_DIVERGENCES
+from tvdbayes.objective.partitions import Distinct
+from tvdbayes.sampling.plan import prepare, solve_block
+from tvdbayes.sampling.starts import elemental, scan
+from tvdbayes.sampling.weights import Stream, reweight
 from tvdbayes.solvers import (
     Accuracy,
     Solution,
@@ -26,7 +27,6 @@ from tvdbayes.solvers import (
 )
 from tvdbayes.solvers._cholesky import solve_positive
 from tvdbayes.solvers.starts import _choose
-from tvdbayes.weights import Stream, reweight
 
 
 def layout_of(model, cells):

@@ -13,10 +13,10 @@ import pytest
 
 import tvdbayes as tb
 from tables import FORMULA, HOSTILE, make_rows, same_fit
-from tvdbayes import sources
-from tvdbayes.sources import open_source
-from tvdbayes.sources._duckdb import files_of
-from tvdbayes.sources._grid import learn_cuts
+from tvdbayes.data import sources
+from tvdbayes.data.duckdb import files_of
+from tvdbayes.data.grid import learn_cuts
+from tvdbayes.data.sources import open_source
 
 ibis = pytest.importorskip("ibis")
 duckdb = pytest.importorskip("duckdb")

@@ -10,12 +10,12 @@ from scipy import stats
 
 import tvdbayes as tb
 from tvdbayes import Status
-from tvdbayes.bootstrap._warnings import warn_of
-from tvdbayes.frontends import large
-from tvdbayes.posterior.rows import cell_scores, layout_of, masses_of
-from tvdbayes.posterior.rules import RULES, differing, far_draws, few_groups
-from tvdbayes.posterior.ties import flat_ranges
-from tvdbayes.refits import replicates
+from tvdbayes.large import fit as large
+from tvdbayes.results import replicates
+from tvdbayes.results.rows import cell_scores, layout_of, masses_of
+from tvdbayes.results.ties import flat_ranges
+from tvdbayes.sampling.rules import RULES, differing, far_draws, few_groups
+from tvdbayes.sampling.warnings import warn_of
 
 N = 20_000
 

@@ -17,15 +17,15 @@ from formulaic import Formula
 
 import tvdbayes as tb
 from tvdbayes import storage
-from tvdbayes.divergences import ALL_DIVERGENCES
-from tvdbayes.families import ALL_FAMILIES
-from tvdbayes.frontends import _files
-from tvdbayes.frontends._columns import model_matrix
-from tvdbayes.frontends._encoded import columns_of
-from tvdbayes.frontends._guard import read_formula
-from tvdbayes.frontends._transforms import formula_context
-from tvdbayes.partitions import LearnedGroups, report_groups
-from tvdbayes.posterior.prediction import NewRows, pmf
+from tvdbayes.fitting import files as _files
+from tvdbayes.formula.columns import model_matrix
+from tvdbayes.formula.design import columns_of
+from tvdbayes.formula.guard import read_formula
+from tvdbayes.formula.transforms import formula_context
+from tvdbayes.models.families import ALL_FAMILIES
+from tvdbayes.objective.divergences import ALL_DIVERGENCES
+from tvdbayes.objective.partitions import LearnedGroups, report_groups
+from tvdbayes.results.prediction import NewRows, pmf
 from tvdbayes.storage import StorageError, _archive
 
 DATA = Path(__file__).parent / "data"

@@ -8,8 +8,8 @@ import pytest
 import scipy
 
 import tvdbayes as tb
-from tvdbayes.posterior import tree
-from tvdbayes.posterior.tree import for_arviz, to_tree
+from tvdbayes.results import tree
+from tvdbayes.results.tree import for_arviz, to_tree
 
 xarray = pytest.importorskip("xarray")
 

@@ -9,11 +9,12 @@ from scipy.special import logit
 import tvdbayes as tb
 from test_trimming import cells_of, fitted
 from tvdbayes import Bernoulli, Cells, Distinct, Model, Poisson, Status
-from tvdbayes.bootstrap import _trimmed, plan_of
 from tvdbayes.objective import Layout, Objective
+from tvdbayes.sampling import trimmed as _trimmed
+from tvdbayes.sampling.bootstrap import plan_of
+from tvdbayes.sampling.weights import Prior
 from tvdbayes.solvers import newton
 from tvdbayes.trimming import RIDGE
-from tvdbayes.weights import Prior
 
 LEVELS = Cells.from_counts([[1, 0], [1, 0], [1, 1], [1, 1]], [0, 1, 0, 1], [1, 1, 1, 1])
 

@@ -24,14 +24,14 @@ from tvdbayes import (
     SettingsError,
     storage,
 )
-from tvdbayes.bootstrap import plan_of
 from tvdbayes.cli import main
-from tvdbayes.families import ALL_FAMILIES
+from tvdbayes.models.families import ALL_FAMILIES
 from tvdbayes.objective import Layout, Objective
-from tvdbayes.posterior.rows_used import rows_used
+from tvdbayes.sampling.bootstrap import plan_of
+from tvdbayes.sampling.rows_used import rows_used
+from tvdbayes.sampling.weights import Prior
 from tvdbayes.trimming import bend, far_rows, rule, surplus, trimmed_fit, widening, words
 from tvdbayes.trimming.surplus import kept_share
-from tvdbayes.weights import Prior
 
 
 def cells_of(z, y=None, **more):

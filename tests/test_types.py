@@ -22,7 +22,7 @@ def by_pyright(file):
 
 
 CHECKERS = {
-    by_mypy: ('Revealed type is "tvdbayes.frontends._fit.Fit"', 'has no attribute "fitt"'),
+    by_mypy: ('Revealed type is "tvdbayes.fitting.record.Fit"', 'has no attribute "fitt"'),
     by_pyright: ('Type of "fit" is "Fit"', '"fitt" is not a known attribute'),
 }
 

@@ -7,12 +7,12 @@ import pytest
 
 import tvdbayes as tb
 from tvdbayes import Bernoulli, Binomial, Cells, Cluster, KMeansGroups, Model, Poisson
-from tvdbayes.bootstrap._plan import draws_of, prepare
-from tvdbayes.cells import compress
-from tvdbayes.objective import Layout
-from tvdbayes.partitions._kmeans import learn_centres, nearest
-from tvdbayes.partitions._metrics import row_order, tail_metric
-from tvdbayes.weights import Stream, reweight
+from tvdbayes.data.cells import compress
+from tvdbayes.objective import Layout, partitions
+from tvdbayes.objective.partitions._kmeans import learn_centres, nearest
+from tvdbayes.objective.partitions._metrics import row_order, tail_metric
+from tvdbayes.sampling.plan import draws_of, prepare
+from tvdbayes.sampling.weights import Stream, reweight
 
 N = 400
 SPREAD = KMeansGroups((Cluster("spread", 2.0, 2), Cluster("spread", 1.0, 2)))
@@ -168,7 +168,7 @@ def test_groups_do_not_depend_on_the_order_of_the_rows(name):
 
 def test_groups_of_a_sample_are_the_same_in_any_units_and_coding(monkeypatch):
     """Large tables are learned from a sample of their rows."""
-    monkeypatch.setattr("tvdbayes.partitions.groups._SAMPLE", 150)
+    monkeypatch.setattr("tvdbayes.objective.partitions.groups._SAMPLE", 150)
     z, y, _, more = design("levels")
     wanted = groups(z, y, more, KMeansGroups((Cluster(size=2.0, copies=4),)))
     for way in codings(z).values():
@@ -353,7 +353,7 @@ def test_a_weight_counts_as_so_many_rows_for_the_number_of_groups(rng):
     """Three copies of every row make groups of three times as many distinct rows, as copies do."""
     z = rng.normal(size=(600, 2))
     y = np.zeros(600)
-    rule = tb.partitions.rows_per_group
+    rule = partitions.rows_per_group
 
     def number(weight):
         cells, _ = table(z, y, {"weights": np.full(600, weight)})

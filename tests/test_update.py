@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tvdbayes as tb
-from tvdbayes.divergences import ALL_DIVERGENCES
-from tvdbayes.frontends import _update
-from tvdbayes.frontends._asked import Asked
+from tvdbayes.fitting import update as _update
+from tvdbayes.fitting.asked import Asked
+from tvdbayes.objective.divergences import ALL_DIVERGENCES
 from tvdbayes.storage import _archive
 
 pytestmark = pytest.mark.filterwarnings("ignore::tvdbayes.TVDBayesWarning")

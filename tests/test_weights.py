@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tvdbayes import Cells, DataError, Prior, SettingsError
-from tvdbayes.weights import Stream, block_size, reweight
+from tvdbayes.sampling.weights import Stream, block_size, reweight
 
 
 def table():

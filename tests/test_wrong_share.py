@@ -10,10 +10,10 @@ from scipy.special import expit
 import tvdbayes as tb
 from tvdbayes import Bernoulli, Cells, Distinct, Model, Poisson
 from tvdbayes.objective import Layout
-from tvdbayes.posterior.misfit import Misfit
-from tvdbayes.posterior.rows import SCORES, cell_scores, layout_of, masses_of, surprise_of_dropped
-from tvdbayes.posterior.wrong import dropped_rows, wrong_share
-from tvdbayes.refits import replicate, replicates
+from tvdbayes.results import replicate, replicates
+from tvdbayes.results.misfit import Misfit
+from tvdbayes.results.rows import SCORES, cell_scores, layout_of, masses_of, surprise_of_dropped
+from tvdbayes.results.wrong import dropped_rows, wrong_share
 from tvdbayes.trimming import agreement, due_in_tails, kept_share, kept_shares, tail_probability
 
 WRONG = 40

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tvdbayes as tb
-from tvdbayes.execution import Ray, executor_for
+from tvdbayes.sampling.execution import Ray, executor_for
 
 ray = pytest.importorskip("ray")
 # Ray leaves sockets and files to its own processes when it ends.

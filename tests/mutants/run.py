@@ -5,7 +5,7 @@ them unless topics are named. Every entry is one change of one file:
 
     [[mutant]]
     about = "sign of the calibrating shift"
-    file = "src/tvdbayes/bootstrap/_plan.py"
+    file = "src/tvdbayes/sampling/plan.py"
     old = '''text that occurs exactly once in the file'''
     new = '''what stands there instead'''
     tests = ["tests/test_x.py::test_y"]

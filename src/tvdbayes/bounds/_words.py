@@ -8,7 +8,7 @@ import numpy as np
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, ArrayLike, IntArray
-from tvdbayes.cells import Cells
+from tvdbayes.data.cells import Cells
 
 __all__ = [
     "INDEPENDENT",

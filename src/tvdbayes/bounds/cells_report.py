@@ -6,8 +6,8 @@ import numpy as np
 
 from tvdbayes.bounds._words import INDEPENDENT, at_most, percent, probability, row_counts, written
 from tvdbayes.bounds.radius import tvd_radius
-from tvdbayes.cells import Cells
-from tvdbayes.partitions import ENOUGH_ROWS, Distinct, report_groups
+from tvdbayes.data.cells import Cells
+from tvdbayes.objective.partitions import ENOUGH_ROWS, Distinct, report_groups
 
 __all__ = ["CellsReport", "cells_report"]
 

@@ -24,8 +24,8 @@ from tvdbayes.bounds._words import (
     vector,
     written,
 )
-from tvdbayes.cells import Cells
-from tvdbayes.model import Model
+from tvdbayes.data.cells import Cells
+from tvdbayes.models.model import Model
 
 __all__ = ["KernelTVD", "kernel_tvd"]
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, ArrayLike, IntArray
-from tvdbayes.bootstrap import posterior_bootstrap
 from tvdbayes.bounds._words import (
     INDEPENDENT,
     at_most,
@@ -25,12 +24,13 @@ from tvdbayes.bounds._words import (
     vector,
     written,
 )
-from tvdbayes.cells import Cells
-from tvdbayes.execution import single_threaded
-from tvdbayes.model import Model
-from tvdbayes.partitions import AbstractPartition, Distinct
-from tvdbayes.posterior import Posterior
-from tvdbayes.refits.left_out import fold_counts, loses_a_column, part_of
+from tvdbayes.data.cells import Cells
+from tvdbayes.models.model import Model
+from tvdbayes.objective.partitions import AbstractPartition, Distinct
+from tvdbayes.results.left_out import fold_counts, loses_a_column, part_of
+from tvdbayes.sampling.bootstrap import posterior_bootstrap
+from tvdbayes.sampling.execution import single_threaded
+from tvdbayes.sampling.posterior import Posterior
 
 __all__ = ["Design", "MisfitUpper", "fitted_half", "misfit_split", "misfit_upper"]
 

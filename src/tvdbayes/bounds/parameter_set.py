@@ -15,7 +15,6 @@ from scipy.special import bdtrc
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, ArrayLike, BoolArray, IntArray
-from tvdbayes.bootstrap import posterior_bootstrap
 from tvdbayes.bounds._words import (
     at_least,
     at_most,
@@ -26,11 +25,12 @@ from tvdbayes.bounds._words import (
     vector,
     written,
 )
-from tvdbayes.cells import Cells
-from tvdbayes.execution import single_threaded
-from tvdbayes.model import Model
-from tvdbayes.partitions import AbstractPartition, Distinct
-from tvdbayes.predictors import BoundLinear
+from tvdbayes.data.cells import Cells
+from tvdbayes.models.model import Model
+from tvdbayes.models.predictors import BoundLinear
+from tvdbayes.objective.partitions import AbstractPartition, Distinct
+from tvdbayes.sampling.bootstrap import posterior_bootstrap
+from tvdbayes.sampling.execution import single_threaded
 
 __all__ = ["ParameterSet", "parameter_set"]
 

@@ -10,12 +10,12 @@ import pandas as pd
 from tvdbayes import __version__
 from tvdbayes.cli._text import Column, heading, note, number, paragraph, table
 from tvdbayes.cli._words import noted, plain, printable
-from tvdbayes.frontends import Fit
-from tvdbayes.frontends._rows import suspicious_of
-from tvdbayes.posterior.misfit import Misfit
-from tvdbayes.posterior.rows import SCORES
-from tvdbayes.posterior.rows_used import rows_used
-from tvdbayes.posterior.rules import FALSE_ALARM, differing
+from tvdbayes.fitting import Fit
+from tvdbayes.fitting.rows import suspicious_of
+from tvdbayes.results.misfit import Misfit
+from tvdbayes.results.rows import SCORES
+from tvdbayes.sampling.rows_used import rows_used
+from tvdbayes.sampling.rules import FALSE_ALARM, differing
 
 __all__ = ["Answers", "finite"]
 

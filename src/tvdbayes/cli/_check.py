@@ -12,20 +12,21 @@ import click
 import numpy as np
 
 from tvdbayes._errors import Interrupted
-from tvdbayes.bootstrap import plan_of, posterior_bootstrap
 from tvdbayes.cli._answers import finite
 from tvdbayes.cli._request import Request
 from tvdbayes.cli._text import heading, in_words, joined, note, paragraph
 from tvdbayes.cli._words import noted, plain, printable
-from tvdbayes.frontends import Fit
-from tvdbayes.frontends._checks import check_table
-from tvdbayes.frontends._coarse import told_of_rounding
-from tvdbayes.frontends._progress import progress_bar
-from tvdbayes.frontends._settings import DIVERGENCES, PARTITIONS
-from tvdbayes.frontends._survey import Survey
-from tvdbayes.posterior import Posterior
-from tvdbayes.refits import replicate
-from tvdbayes.sources import AbstractSource
+from tvdbayes.data.sources import AbstractSource
+from tvdbayes.fitting import Fit
+from tvdbayes.fitting.coarse import told_of_rounding
+from tvdbayes.fitting.progress import progress_bar
+from tvdbayes.fitting.record import fit_of
+from tvdbayes.fitting.settings import DIVERGENCES, PARTITIONS
+from tvdbayes.formula.checks import check_table
+from tvdbayes.formula.survey import Survey
+from tvdbayes.results import replicate
+from tvdbayes.sampling.bootstrap import plan_of, posterior_bootstrap
+from tvdbayes.sampling.posterior import Posterior
 
 __all__ = ["run_check"]
 
@@ -66,7 +67,7 @@ def run_check(request: Request, *, as_json: bool) -> None:
         check_table(found.cells, found.model.family, found.encoded.linear, request.ridge)
         with progress_bar(None, "timing the first draws"):
             pilot = _pilot(request, found)
-        fit = found.fit_of(pilot.posterior)
+        fit = fit_of(found, pilot.posterior)
         if found.coarsening is not None:
             fit = told_of_rounding(fit, found.coarsening)
     doubts = [

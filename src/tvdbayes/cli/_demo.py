@@ -15,8 +15,8 @@ from tvdbayes.cli._fit import answer, write
 from tvdbayes.cli._outputs import whole_folder, write_csv
 from tvdbayes.cli._request import Request
 from tvdbayes.cli._text import Column, heading, paragraph, table
-from tvdbayes.frontends import Fit, fit
-from tvdbayes.sources import open_source
+from tvdbayes.data.sources import open_source
+from tvdbayes.fitting import Fit, fit
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ __all__ = ["named_families", "run_families", "written_names"]
 
 def named_families() -> list[tuple[str, str, str]]:
     """Name, outcomes and links of each family; X is the family inside a wrapper."""
-    from tvdbayes.families import (
+    from tvdbayes.models.families import (
         ALL_LINKS,
         COUNT_FAMILIES,
         LINKED_FAMILIES,
@@ -28,7 +28,7 @@ def named_families() -> list[tuple[str, str, str]]:
 
 def written_names() -> list[str]:
     """Every name that ``--family`` takes."""
-    from tvdbayes.families import INSIDE
+    from tvdbayes.models.families import INSIDE
 
     names = [name for name, _, _ in named_families()]
     return [n.replace("X", x) for n in names for x in (INSIDE if "X" in n else ("",))]
@@ -39,7 +39,7 @@ def run_families() -> None:
     import click
 
     from tvdbayes.cli._text import Column, heading, paragraph, table
-    from tvdbayes.families import INSIDE
+    from tvdbayes.models.families import INSIDE
 
     names, outcomes, links = zip(*named_families(), strict=True)
     head, *lines = table(

@@ -21,7 +21,7 @@ from tvdbayes.cli._outputs import (
 from tvdbayes.cli._request import Request
 from tvdbayes.cli._text import paragraph
 from tvdbayes.cli._words import noted
-from tvdbayes.sources import AbstractSource
+from tvdbayes.data.sources import AbstractSource
 
 __all__ = ["answer", "run_fit", "write"]
 

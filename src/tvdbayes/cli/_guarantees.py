@@ -107,9 +107,9 @@ def rows(coefficients: str, width: float, **scenario: Any) -> None:
     """Rows until the interval of a coefficient is so narrow, by simulation."""
     import numpy as np
 
-    from tvdbayes.frontends._laws import family_by_name
-    from tvdbayes.frontends._progress import progress_bar
-    from tvdbayes.model import Model
+    from tvdbayes.fitting.progress import progress_bar
+    from tvdbayes.formula.family import family_by_name
+    from tvdbayes.models.model import Model
     from tvdbayes.plan import sample_size, shifted_by
 
     try:

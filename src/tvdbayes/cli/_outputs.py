@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from tvdbayes._errors import SettingsError, StorageError
-from tvdbayes.frontends import Fit
-from tvdbayes.posterior.rows import SCORES
-from tvdbayes.posterior.tree import to_tree
+from tvdbayes.fitting import Fit
+from tvdbayes.results.rows import SCORES
+from tvdbayes.results.tree import to_tree
 
 __all__ = [
     "DrawsFormat",

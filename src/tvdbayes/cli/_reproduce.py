@@ -10,7 +10,7 @@ from tvdbayes import __version__
 from tvdbayes.cli._outputs import whole_folder
 from tvdbayes.cli._text import Column, heading, in_words, number, paragraph, table
 from tvdbayes.experiments import Report, experiment_named, reproduce, write_report
-from tvdbayes.frontends._progress import progress_bar
+from tvdbayes.fitting.progress import progress_bar
 
 __all__ = ["run_reproduce"]
 

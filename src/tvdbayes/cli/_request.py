@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tvdbayes.frontends import Fit, fit
-from tvdbayes.frontends._survey import Survey, survey
-from tvdbayes.sources import MAX_CELLS, AbstractSource, open_source
+from tvdbayes.data.sources import MAX_CELLS, AbstractSource, open_source
+from tvdbayes.fitting import Fit, fit
+from tvdbayes.formula.survey import Survey, survey
 
 __all__ = ["Request"]
 

@@ -10,7 +10,7 @@ from tvdbayes.cli._answers import finite
 from tvdbayes.cli._outputs import whole_folder
 from tvdbayes.cli._text import Column, heading, note, number, paragraph, table
 from tvdbayes.cli._words import noted, printable
-from tvdbayes.frontends import Fit, compare, load
+from tvdbayes.fitting import Fit, compare, load
 
 __all__ = ["run_compare", "run_report"]
 

@@ -17,11 +17,11 @@ from scipy.optimize import minimize
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
-from tvdbayes.cells import Cells
-from tvdbayes.model import Model
+from tvdbayes.data.cells import Cells
+from tvdbayes.models.model import Model
 from tvdbayes.objective import Layout
-from tvdbayes.partitions import Distinct
-from tvdbayes.weights import Stream
+from tvdbayes.objective.partitions import Distinct
+from tvdbayes.sampling.weights import Stream
 
 __all__ = ["FullBayes", "full_bayes", "nuts", "poisson_rate"]
 

@@ -13,8 +13,8 @@ from zlib import crc32
 import numpy as np
 
 from tvdbayes._typing import Array
-from tvdbayes.cells import Cells
-from tvdbayes.families import AbstractFamily, Bernoulli, Binomial, Poisson
+from tvdbayes.data.cells import Cells
+from tvdbayes.models.families import AbstractFamily, Bernoulli, Binomial, Poisson
 
 __all__ = [
     "CLEAN",

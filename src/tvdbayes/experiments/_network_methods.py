@@ -11,15 +11,15 @@ import numpy as np
 from tvdbayes._array import xp
 from tvdbayes._errors import TVDBayesWarning
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.bootstrap import plan_of, posterior_bootstrap, solve_tables
-from tvdbayes.cells import Cells
-from tvdbayes.divergences import KLD, AbstractRowDivergence, DensityPower
-from tvdbayes.families import Bernoulli
-from tvdbayes.model import Model
-from tvdbayes.partitions import Singletons
-from tvdbayes.posterior import Posterior
-from tvdbayes.posterior.prediction import NewRows, mean_draws
-from tvdbayes.predictors import MLP
+from tvdbayes.data.cells import Cells
+from tvdbayes.models.families import Bernoulli
+from tvdbayes.models.model import Model
+from tvdbayes.models.predictors import MLP
+from tvdbayes.objective.divergences import KLD, AbstractRowDivergence, DensityPower
+from tvdbayes.objective.partitions import Singletons
+from tvdbayes.results.prediction import NewRows, mean_draws
+from tvdbayes.sampling.bootstrap import plan_of, posterior_bootstrap, solve_tables
+from tvdbayes.sampling.posterior import Posterior
 
 __all__ = ["GeneralisedCrossEntropy", "fewer", "predictions"]
 

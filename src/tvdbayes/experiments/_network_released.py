@@ -10,7 +10,7 @@ from tvdbayes.experiments._base import Measured
 from tvdbayes.experiments._logistic import logistic
 from tvdbayes.experiments._released import split, weights
 from tvdbayes.experiments.data import DataSet
-from tvdbayes.predictors import Layers
+from tvdbayes.models.predictors import Layers
 
 if TYPE_CHECKING:
     from tvdbayes.experiments._network_steps import Split

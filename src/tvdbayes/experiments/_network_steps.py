@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 from jax import numpy as jnp
 
-from tvdbayes.predictors import Layers
+from tvdbayes.models.predictors import Layers
 
 __all__ = ["Draws", "Split", "lbfgs", "probabilities", "train"]
 

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtr, ndtri
 
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.cells import Compressed
+from tvdbayes.data.cells import Compressed
 
 __all__ = ["LARGEST", "descend", "probit_irls", "split", "tables", "weights"]
 

@@ -18,15 +18,26 @@ import numpy as np
 import scipy
 
 from tvdbayes._errors import Interrupted, MemoryBudgetError, StorageError
-from tvdbayes.execution import beside, single_threaded
 from tvdbayes.experiments._base import AbstractExperiment, Measured, Task
+from tvdbayes.sampling.execution import beside, single_threaded
 from tvdbayes.storage import read_archive, write_archive
 
 __all__ = ["run_tasks"]
 
 _FORMAT, _VERSION = "tvdbayes part", 1
 
-_AROUND = ("bounds", "cli", "frontends", "plan", "plots", "refits", "report", "storage")
+_AROUND = (
+    "bounds",
+    "cli",
+    "estimators",
+    "fitting",
+    "formula",
+    "large",
+    "plan",
+    "plots",
+    "report",
+    "storage",
+)
 """Rooms that no measurement goes through."""
 
 

@@ -8,9 +8,7 @@ import numpy as np
 
 from tvdbayes._errors import TVDBayesWarning
 from tvdbayes._typing import Array, BoolArray, IntArray
-from tvdbayes.bootstrap import draws_of, plan_of, posterior_bootstrap
-from tvdbayes.cells import Cells, compress
-from tvdbayes.divergences import DensityPower, Hellinger
+from tvdbayes.data.cells import Cells, compress
 from tvdbayes.experiments._base import Measured
 from tvdbayes.experiments._released import LARGEST, descend, tables, weights
 from tvdbayes.experiments._scores import (
@@ -19,7 +17,9 @@ from tvdbayes.experiments._scores import (
     paper_criteria,
     proper_scores,
 )
-from tvdbayes.model import Model
+from tvdbayes.models.model import Model
+from tvdbayes.objective.divergences import DensityPower, Hellinger
+from tvdbayes.sampling.bootstrap import draws_of, plan_of, posterior_bootstrap
 
 __all__ = [
     "Simulated",

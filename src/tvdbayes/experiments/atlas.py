@@ -14,9 +14,7 @@ import numpy as np
 
 from tvdbayes._errors import TVDBayesWarning
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.bootstrap import posterior_bootstrap
-from tvdbayes.cells import Cells
-from tvdbayes.divergences import DensityPower, Hellinger
+from tvdbayes.data.cells import Cells
 from tvdbayes.experiments._base import CORRECTED, AbstractExperiment, Measured, Report, Task
 from tvdbayes.experiments._bayes import full_bayes
 from tvdbayes.experiments._contamination import (
@@ -31,10 +29,12 @@ from tvdbayes.experiments._contamination import (
 )
 from tvdbayes.experiments._glmrob import QuasiFit, glmrob, robustbase_version
 from tvdbayes.experiments.atlas_report import atlas_report
-from tvdbayes.model import Model
-from tvdbayes.posterior import Posterior
-from tvdbayes.posterior.rules import is_frequent
-from tvdbayes.posterior.scores import score
+from tvdbayes.models.model import Model
+from tvdbayes.objective.divergences import DensityPower, Hellinger
+from tvdbayes.results.scores import score
+from tvdbayes.sampling.bootstrap import posterior_bootstrap
+from tvdbayes.sampling.posterior import Posterior
+from tvdbayes.sampling.rules import is_frequent
 
 __all__ = ["SETTINGS", "ContaminationAtlas"]
 

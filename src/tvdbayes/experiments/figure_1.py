@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from scipy.stats import gaussian_kde, poisson
 
 from tvdbayes._typing import Array
-from tvdbayes.bootstrap import plan_of, posterior_bootstrap, solve_tables
-from tvdbayes.cells import compress
+from tvdbayes.data.cells import compress
 from tvdbayes.experiments._base import (
     AS_PUBLISHED,
     AbstractExperiment,
@@ -20,8 +19,9 @@ from tvdbayes.experiments._base import (
 )
 from tvdbayes.experiments._boxes import COLOURS
 from tvdbayes.experiments._released import tables, weights
-from tvdbayes.families import Poisson
-from tvdbayes.model import Model
+from tvdbayes.models.families import Poisson
+from tvdbayes.models.model import Model
+from tvdbayes.sampling.bootstrap import plan_of, posterior_bootstrap, solve_tables
 
 __all__ = ["FigureOne"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from tvdbayes._typing import Array, BoolArray, IntArray
-from tvdbayes.cells import Cells
+from tvdbayes.data.cells import Cells
 from tvdbayes.experiments._base import (
     AS_PUBLISHED,
     AbstractExperiment,
@@ -26,8 +26,8 @@ from tvdbayes.experiments._simulated import (
     released_draws,
 )
 from tvdbayes.experiments._simulation_report import simulation_report
-from tvdbayes.families import Poisson
-from tvdbayes.model import Model
+from tvdbayes.models.families import Poisson
+from tvdbayes.models.model import Model
 
 __all__ = ["PoissonExperiment"]
 

@@ -12,9 +12,7 @@ from scipy.special import log_ndtr, ndtr
 
 from tvdbayes._errors import TVDBayesWarning
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.bootstrap import draws_of, plan_of, posterior_bootstrap
-from tvdbayes.cells import Cells, compress
-from tvdbayes.divergences import DensityPower, Hellinger
+from tvdbayes.data.cells import Cells, compress
 from tvdbayes.experiments._base import (
     AS_PUBLISHED,
     AbstractExperiment,
@@ -27,9 +25,11 @@ from tvdbayes.experiments._probit_report import probit_report
 from tvdbayes.experiments._released import descend, probit_irls, split, tables, weights
 from tvdbayes.experiments._scores import log_score
 from tvdbayes.experiments.data import SOURCES, find_folder, load, sound_rows
-from tvdbayes.families import Bernoulli, Probit
-from tvdbayes.model import Model
-from tvdbayes.partitions import Distinct
+from tvdbayes.models.families import Bernoulli, Probit
+from tvdbayes.models.model import Model
+from tvdbayes.objective.divergences import DensityPower, Hellinger
+from tvdbayes.objective.partitions import Distinct
+from tvdbayes.sampling.bootstrap import draws_of, plan_of, posterior_bootstrap
 
 __all__ = ["ProbitExperiment"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import binom, expit
 
 from tvdbayes._typing import Array, BoolArray, IntArray
-from tvdbayes.cells import Cells
+from tvdbayes.data.cells import Cells
 from tvdbayes.experiments._base import (
     AS_PUBLISHED,
     AbstractExperiment,
@@ -31,8 +31,8 @@ from tvdbayes.experiments._simulated import (
     released_scores,
 )
 from tvdbayes.experiments._simulation_report import simulation_report
-from tvdbayes.families import Binomial
-from tvdbayes.model import Model
+from tvdbayes.models.families import Binomial
+from tvdbayes.models.model import Model
 
 __all__ = ["ZeroInflation"]
 

@@ -7,14 +7,14 @@ import numpy as np
 
 from tvdbayes._array import Device, to_host, xp
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes.cells import Cells
-from tvdbayes.divergences import AbstractDivergence
+from tvdbayes.data.cells import Cells
 from tvdbayes.objective._group import GroupExpansion, GroupProblem
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._pairs import Pairs
 from tvdbayes.objective._penalty import TIE_BREAK, Penalty
 from tvdbayes.objective._row import RowExpansion, RowPoint, RowProblem
 from tvdbayes.objective._units import Listed, gauss_newton
+from tvdbayes.objective.divergences import AbstractDivergence
 
 __all__ = [
     "TIE_BREAK",

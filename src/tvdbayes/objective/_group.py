@@ -7,9 +7,9 @@ import numpy as np
 
 from tvdbayes._array import tiny, to_host, xp
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.divergences import AbstractComparison, AbstractGroupDivergence
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._penalty import Penalty
+from tvdbayes.objective.divergences import AbstractComparison, AbstractGroupDivergence
 from tvdbayes.solvers import Accuracy
 
 __all__ = ["GroupExpansion", "GroupProblem"]

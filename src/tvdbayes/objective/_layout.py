@@ -7,13 +7,13 @@ import numpy as np
 
 from tvdbayes._array import Device, Segments
 from tvdbayes._typing import Array
-from tvdbayes.cells import Cells
-from tvdbayes.families import AbstractFamily
-from tvdbayes.model import Model
+from tvdbayes.data.cells import Cells
+from tvdbayes.models.families import AbstractFamily
+from tvdbayes.models.model import Model
+from tvdbayes.models.predictors import AbstractBound, BoundLinear
 from tvdbayes.objective._pairs import Canonical, Pairs
 from tvdbayes.objective._units import AbstractUnits, Listed, make_units
-from tvdbayes.partitions import AbstractPartition, Bins, Grouping
-from tvdbayes.predictors import AbstractBound, BoundLinear
+from tvdbayes.objective.partitions import AbstractPartition, Bins, Grouping
 from tvdbayes.solvers import Accuracy
 
 __all__ = ["Layout"]

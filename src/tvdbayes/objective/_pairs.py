@@ -8,8 +8,8 @@ import numpy as np
 
 from tvdbayes._array import Device, Segments, compiled, on_device
 from tvdbayes._typing import Array
-from tvdbayes.families import AbstractFamily, Jet
-from tvdbayes.predictors import AbstractBound
+from tvdbayes.models.families import AbstractFamily, Jet
+from tvdbayes.models.predictors import AbstractBound
 
 __all__ = ["Pairs"]
 

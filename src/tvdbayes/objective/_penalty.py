@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes.predictors import AbstractBound
+from tvdbayes.models.predictors import AbstractBound
 
 __all__ = ["TIE_BREAK", "Penalty"]
 

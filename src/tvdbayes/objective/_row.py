@@ -7,10 +7,10 @@ import numpy as np
 
 from tvdbayes._array import to_host, xp
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.divergences import AbstractRowDivergence
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._pairs import Canonical
 from tvdbayes.objective._penalty import Penalty
+from tvdbayes.objective.divergences import AbstractRowDivergence
 from tvdbayes.solvers import Accuracy
 
 __all__ = ["RowProblem"]

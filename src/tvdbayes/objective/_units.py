@@ -15,11 +15,11 @@ import numpy as np
 
 from tvdbayes._array import Device, Ones, Segments, tiny, to_host, xp
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.cells import Cells
-from tvdbayes.families import AbstractFamily
+from tvdbayes.data.cells import Cells
+from tvdbayes.models.families import AbstractFamily
+from tvdbayes.models.predictors import AbstractBound
 from tvdbayes.objective._pairs import Pairs
-from tvdbayes.partitions import Bins, Grouping
-from tvdbayes.predictors import AbstractBound
+from tvdbayes.objective.partitions import Bins, Grouping
 from tvdbayes.solvers import Accuracy
 
 __all__ = ["AbstractUnits", "Listed", "gauss_newton", "make_units"]

@@ -9,10 +9,10 @@ import numpy as np
 
 from tvdbayes._errors import DataError, SettingsError, TVDBayesWarning
 from tvdbayes._typing import Array, ArrayLike
-from tvdbayes.bootstrap import posterior_bootstrap
-from tvdbayes.cells import Cells, compress
-from tvdbayes.model import Model
-from tvdbayes.partitions import AbstractPartition
+from tvdbayes.data.cells import Cells, compress
+from tvdbayes.models.model import Model
+from tvdbayes.objective.partitions import AbstractPartition
+from tvdbayes.sampling.bootstrap import posterior_bootstrap
 
 __all__ = [
     "Contaminant",

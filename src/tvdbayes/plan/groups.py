@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tvdbayes._errors import SettingsError
-from tvdbayes.partitions import ENOUGH_ROWS
+from tvdbayes.objective.partitions import ENOUGH_ROWS
 
 __all__ = ["GroupPlan", "groups"]
 

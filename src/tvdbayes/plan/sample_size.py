@@ -8,8 +8,8 @@ import numpy as np
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, ArrayLike, BoolArray, IntArray
-from tvdbayes.model import Model
-from tvdbayes.partitions import AbstractPartition
+from tvdbayes.models.model import Model
+from tvdbayes.objective.partitions import AbstractPartition
 from tvdbayes.plan._simulation import (
     Contaminant,
     Design,

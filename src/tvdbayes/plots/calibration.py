@@ -14,7 +14,7 @@ from tvdbayes.plots._style import (
     label_lines,
     legend_above,
 )
-from tvdbayes.posterior.checks import ByGroup, Calibration
+from tvdbayes.results.checks import ByGroup, Calibration
 
 __all__ = ["plot_calibration", "plot_groups"]
 
@@ -49,7 +49,7 @@ def plot_calibration(
     --------
     >>> import numpy as np
     >>> from tvdbayes.plots import plot_calibration
-    >>> from tvdbayes.posterior.checks import Calibration
+    >>> from tvdbayes.results.checks import Calibration
     >>> seen = np.array([0.2, 0.7])
     >>> bins = Calibration(seen, seen, seen - 0.1, seen + 0.1, np.array([40.0, 20.0]))
     >>> plot_calibration(bins, outcome="probability of yes").get_ylabel()

@@ -18,7 +18,7 @@ from tvdbayes.plots._style import (
     label_lines,
     legend_above,
 )
-from tvdbayes.posterior import summarise
+from tvdbayes.sampling.summary import summarise
 
 __all__ = ["plot_coefficients"]
 

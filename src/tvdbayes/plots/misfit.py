@@ -17,7 +17,7 @@ from tvdbayes.plots._style import (
     percent,
     title_above,
 )
-from tvdbayes.posterior.misfit import Misfit
+from tvdbayes.results.misfit import Misfit
 
 __all__ = ["plot_misfit"]
 
@@ -47,7 +47,7 @@ def plot_misfit(misfit: Misfit, ax: Axes | None = None) -> Axes:
     --------
     >>> import numpy as np
     >>> from tvdbayes.plots import plot_misfit
-    >>> from tvdbayes.posterior.misfit import Misfit
+    >>> from tvdbayes.results.misfit import Misfit
     >>> rng = np.random.default_rng(0)
     >>> ax = plot_misfit(Misfit(rng.normal(0.15, 0.01, 500), rng.normal(0.05, 0.01, 200)))
     >>> ax.get_title(loc="right")

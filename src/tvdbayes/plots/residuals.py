@@ -7,7 +7,7 @@ from scipy.special import betaincinv, ndtri
 from tvdbayes._errors import DataError
 from tvdbayes._typing import ArrayLike
 from tvdbayes.plots._style import CHANCE, INK, ROBUST, axes_for, label_axes, legend_above, numbers
-from tvdbayes.posterior.checks import PitHistogram
+from tvdbayes.results.checks import PitHistogram
 
 __all__ = ["plot_pit", "plot_residuals"]
 
@@ -34,7 +34,7 @@ def plot_pit(histogram: PitHistogram, ax: Axes | None = None) -> Axes:
     --------
     >>> import numpy as np
     >>> from tvdbayes.plots import plot_pit
-    >>> from tvdbayes.posterior.checks import PitHistogram
+    >>> from tvdbayes.results.checks import PitHistogram
     >>> ax = plot_pit(PitHistogram(np.linspace(0, 1, 3), np.array([1.1, 0.9]), 0.8, 1.2))
     >>> ax.patches[0].get_height()
     np.float64(1.1)

@@ -16,7 +16,7 @@ from tvdbayes.plots._style import (
     label_bars,
     legend_above,
 )
-from tvdbayes.posterior.checks import Rootogram
+from tvdbayes.results.checks import Rootogram
 
 __all__ = ["plot_rootogram"]
 
@@ -52,7 +52,7 @@ def plot_rootogram(
     --------
     >>> import tvdbayes as tb
     >>> from tvdbayes.plots import plot_rootogram
-    >>> from tvdbayes.posterior.checks import rootogram
+    >>> from tvdbayes.results.checks import rootogram
     >>> cells = tb.Cells.from_counts([[1], [1], [1]], [0, 1, 3], [40, 30, 10])
     >>> fit = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=0)
     >>> ax = plot_rootogram(rootogram(fit), outcome="visits")

@@ -20,7 +20,7 @@ from tvdbayes.plots._style import (
     percent,
     title_above,
 )
-from tvdbayes.refits.sensitivity import Sensitivity
+from tvdbayes.results.sensitivity import Sensitivity
 
 __all__ = ["plot_sensitivity"]
 
@@ -57,7 +57,7 @@ def plot_sensitivity(
     --------
     >>> import numpy as np
     >>> from tvdbayes.plots import plot_sensitivity
-    >>> from tvdbayes.refits.sensitivity import Sensitivity
+    >>> from tvdbayes.results.sensitivity import Sensitivity
     >>> path = Sensitivity("age", 1.0, np.array([0, 1.0, 2]), np.array([0.3, 0.1, 0.2]), 0.1)
     >>> (ax,) = plot_sensitivity(path)
     >>> ax.get_title(loc="right")

@@ -13,13 +13,6 @@ import scipy
 from tvdbayes import __version__
 from tvdbayes._errors import DataError
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes.posterior import Posterior, Summary
-from tvdbayes.posterior.checks import calibration, rootogram
-from tvdbayes.posterior.effects import Effect
-from tvdbayes.posterior.misfit import Misfit
-from tvdbayes.posterior.rows import SCORES
-from tvdbayes.posterior.rows_used import rows_used
-from tvdbayes.posterior.rules import FALSE_ALARM, differing
 from tvdbayes.report._call import call_of, name_of
 from tvdbayes.report._pictures import (
     Picture,
@@ -30,6 +23,14 @@ from tvdbayes.report._pictures import (
 )
 from tvdbayes.report._reportable import DataLike, FindingLike, Reportable
 from tvdbayes.report._words import count, listed, number, span
+from tvdbayes.results.checks import calibration, rootogram
+from tvdbayes.results.effects import Effect
+from tvdbayes.results.misfit import Misfit
+from tvdbayes.results.rows import SCORES
+from tvdbayes.sampling.posterior import Posterior
+from tvdbayes.sampling.rows_used import rows_used
+from tvdbayes.sampling.rules import FALSE_ALARM, differing
+from tvdbayes.sampling.summary import Summary
 
 __all__ = ["Page", "gather"]
 

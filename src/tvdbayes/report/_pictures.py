@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from tvdbayes._typing import Array
-from tvdbayes.posterior import Summary
-from tvdbayes.posterior.checks import Calibration, Rootogram
-from tvdbayes.posterior.misfit import Misfit
 from tvdbayes.report._words import count, listed, number, span
+from tvdbayes.results.checks import Calibration, Rootogram
+from tvdbayes.results.misfit import Misfit
+from tvdbayes.sampling.summary import Summary
 
 __all__ = [
     "Picture",

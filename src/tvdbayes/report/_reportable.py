@@ -6,9 +6,9 @@ from typing import Any, Protocol
 import pandas as pd
 
 from tvdbayes._typing import IntArray
-from tvdbayes.posterior import Posterior
-from tvdbayes.posterior.effects import Effect
-from tvdbayes.posterior.misfit import Misfit
+from tvdbayes.results.effects import Effect
+from tvdbayes.results.misfit import Misfit
+from tvdbayes.sampling.posterior import Posterior
 
 __all__ = ["ColumnLike", "DataLike", "FindingLike", "Reportable"]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from tvdbayes import __version__
 from tvdbayes._errors import StorageError
-from tvdbayes.families import AbstractFamily
-from tvdbayes.posterior import Posterior
+from tvdbayes.models.families import AbstractFamily
+from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.storage._archive import read_archive, refusing, replacing, write_archive
 from tvdbayes.storage._forms import FORMS, Form, form_of
 from tvdbayes.storage._plain import Packer, Unpacker

@@ -14,11 +14,12 @@ import numpy as np
 
 from tvdbayes._errors import SettingsError, StorageError
 from tvdbayes._typing import Array
-from tvdbayes.cells import Cells
-from tvdbayes.divergences import ALL_DIVERGENCES
-from tvdbayes.families import ALL_FAMILIES, ALL_LINKS, CustomFamily
-from tvdbayes.model import Model
-from tvdbayes.partitions import (
+from tvdbayes.data.cells import Cells
+from tvdbayes.models.families import ALL_FAMILIES, ALL_LINKS, CustomFamily
+from tvdbayes.models.model import Model
+from tvdbayes.models.predictors import MLP, Linear
+from tvdbayes.objective.divergences import ALL_DIVERGENCES
+from tvdbayes.objective.partitions import (
     Auto,
     Bins,
     Cluster,
@@ -28,10 +29,9 @@ from tvdbayes.partitions import (
     LearnedGroups,
     Singletons,
 )
-from tvdbayes.posterior import Options, Posterior
-from tvdbayes.predictors import MLP, Linear
+from tvdbayes.sampling.posterior import Options, Posterior
+from tvdbayes.sampling.weights import Prior
 from tvdbayes.trimming import KeptRows
-from tvdbayes.weights import Prior
 
 __all__ = ["FORMS", "Form", "form_of"]
 

@@ -14,9 +14,9 @@ import numpy as np
 from scipy.special import gammaincc
 
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes.model import Model
+from tvdbayes.models.model import Model
+from tvdbayes.models.predictors import Linear
 from tvdbayes.objective import Layout
-from tvdbayes.predictors import Linear
 from tvdbayes.trimming.far import DEVIATIONS, deviations, quantile
 from tvdbayes.trimming.weighted import weighted_fit
 

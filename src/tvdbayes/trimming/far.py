@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import gammaincinv
 
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes.cells import Cells
+from tvdbayes.data.cells import Cells
 
 __all__ = ["DEVIATIONS", "deviations", "far_rows", "quantile"]
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from tvdbayes._array import tiny
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes.cells import Cells
-from tvdbayes.divergences import DensityPower
-from tvdbayes.families import AbstractFamily
+from tvdbayes.data.cells import Cells
+from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective import Layout
+from tvdbayes.objective.divergences import DensityPower
 from tvdbayes.trimming.bend import bending_column
 from tvdbayes.trimming.far import far_rows
 from tvdbayes.trimming.surplus import kept_share

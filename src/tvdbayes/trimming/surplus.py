@@ -12,7 +12,7 @@ from scipy.special import ndtr
 
 from tvdbayes._array import poisson_tail, tiny, xp
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes.families import AbstractFamily
+from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective import Layout
 
 __all__ = ["due_in_tails", "good_share", "kept_share", "kept_shares", "tail_probability"]

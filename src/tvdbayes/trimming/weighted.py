@@ -1,8 +1,8 @@
 """The fit to a table whose cells have other masses."""
 
 from tvdbayes._typing import Array
-from tvdbayes.divergences import KLD, DensityPower
 from tvdbayes.objective import Layout, Objective
+from tvdbayes.objective.divergences import KLD, DensityPower
 from tvdbayes.solvers import newton
 
 __all__ = ["weighted_fit"]

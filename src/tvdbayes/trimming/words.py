@@ -3,7 +3,7 @@
 import numpy as np
 
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes.cells import Cells
+from tvdbayes.data.cells import Cells
 from tvdbayes.trimming.far import deviations
 
 __all__ = ["farthest_column", "where"]

@@ -1,0 +1,1 @@
+"""Data: rows from anywhere, as a table of distinct rows with counts."""

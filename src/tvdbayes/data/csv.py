@@ -1,0 +1,55 @@
+"""What CSV leaves open: the names in a first line, and what text stands for."""
+
+import csv
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+
+import pandas as pd
+
+from tvdbayes._errors import DataError
+from tvdbayes.data.table import require_unique
+
+__all__ = ["csv_names", "typed_text"]
+
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_LOOKED_AT = 1 << 16
+
+
+def csv_names(path: Path, sep: str) -> Sequence[str]:
+    """The names in the first line of a file, once it is known to hold some."""
+    with path.open("rb") as file:
+        if b"\0" in file.read(_LOOKED_AT):
+            raise DataError(
+                f"{str(path)!r} is not UTF-8 text: it holds zero bytes, as spreadsheets and other "
+                "binary files do. Export it as CSV in UTF-8."
+            )
+    with path.open(encoding="utf-8-sig", newline="") as text:
+        names = next(filter(None, csv.reader(text, delimiter=sep)), [])
+    if not names:
+        raise DataError(f"{str(path)!r} is empty. Its first line must name the columns.")
+    other = [s for s in _SEPARATORS if s in names[0]]
+    if len(names) == 1 and other:
+        raise DataError(
+            f"{str(path)!r} has one column, {names[0]!r:.60}: its values seem to be separated by "
+            f"{_SEPARATORS[other[0]]}. Read it with pandas.read_csv(..., sep={other[0]!r}) and "
+            "pass the data frame."
+        )
+    # Columns without a name are left behind by spreadsheets, and cannot be asked for.
+    require_unique(list(filter(None, names)))
+    return names
+
+
+def typed_text(column: pd.Series) -> pd.Series:
+    """Text as pandas would have read it from CSV: numbers, truth values, or text."""
+    if column.dtype.kind in "biuf":
+        return column
+    found = column.drop_duplicates()
+    lines = StringIO(newline="")
+    csv.writer(lines, lineterminator="\n", quoting=csv.QUOTE_ALL).writerows([v] for v in found)
+    lines.seek(0)
+    read = pd.read_csv(lines, header=None, keep_default_na=False, low_memory=False)[0]
+    if read.dtype.kind not in "biuf":
+        return column
+    of_text = pd.Series(read.to_numpy(), index=pd.Index(found.to_numpy()))
+    return pd.Series(of_text.loc[column.to_numpy()].to_numpy(), column.index)

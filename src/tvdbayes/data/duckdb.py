@@ -1,0 +1,255 @@
+"""Files grouped by DuckDB, which runs in this process and sees nothing but these files."""
+
+import csv
+import glob
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from tvdbayes._errors import DataError, SettingsError, first_line
+from tvdbayes.data.csv import csv_names
+from tvdbayes.data.files import CSV, PARQUET
+
+__all__ = [
+    "SQL_EXTRA",
+    "category_levels",
+    "files_of",
+    "is_csv",
+    "is_pattern",
+    "open_files",
+    "register",
+    "require_cases",
+    "require_ibis",
+]
+
+SQL_EXTRA = "pip install 'tvdbayes[sql]'"
+
+_MEMORY = "1GB"
+_GAPS = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+"""What stands for a gap in CSV: as pandas reads it."""
+
+
+def require_ibis() -> Any:
+    """The module ibis, or an error that says how to get it."""
+    try:
+        import ibis
+    except ImportError as error:
+        raise SettingsError(
+            f"Grouping data in an engine needs Ibis. Run: {SQL_EXTRA}. Or read the data into a "
+            'data frame and pass that (engine="memory" for a single file).'
+        ) from error
+    return ibis
+
+
+def is_pattern(path: str | os.PathLike[str]) -> bool:
+    """Whether a path stands for several files: a folder, or a pattern such as parts/*.parquet."""
+    return os.path.isdir(path) or (glob.has_magic(os.fspath(path)) and not os.path.isfile(path))
+
+
+def is_csv(file: str) -> bool:
+    """Whether a file is CSV, by its ending."""
+    return Path(file).suffix.lower() in CSV
+
+
+def files_of(path: str | os.PathLike[str]) -> list[str]:
+    """The files that a path, a pattern or a folder stands for, by their full names, in order.
+
+    Patterns are resolved here, so that the engine is given files and nothing else: no address of
+    another machine, no command. A file counts once, by whatever names it is found. Of a folder,
+    what begins with a dot or an underscore is left out, as engines leave it behind while they
+    write.
+    """
+    text = os.fspath(path)
+    if "\0" in text or not _is_text(text):
+        raise DataError(f"A path must be text without zero bytes; got {text!r}.")
+    if os.path.isdir(text):
+        try:
+            inside = [f for f in Path(text).rglob("*") if f.suffix.lower() in PARQUET + CSV]
+        except OSError as error:
+            raise DataError(
+                f"The folder {text!r} cannot be listed: {first_line(error)}."
+            ) from error
+        found = [f for f in inside if not _is_hidden(f.relative_to(text))]
+    elif is_pattern(text):
+        found = [Path(f) for f in glob.glob(text, recursive=True)]
+    else:
+        found = [Path(text)]
+    once = {os.path.realpath(f): os.path.abspath(f) for f in found if os.path.isfile(f)}
+    files = sorted(once.values())
+    if not files and os.path.isdir(text):
+        raise DataError(
+            f"{text!r} is a folder without CSV or Parquet files. Check the name and the working "
+            "directory."
+        )
+    if not files:
+        raise DataError(
+            f"There is no file {text!r:.200}. Check the name and the working directory. For a "
+            "table on another machine pass an Ibis table."
+        )
+    odd = [f for f in files if Path(f).suffix.lower() not in PARQUET + CSV]
+    if odd:
+        raise DataError(
+            f"Files are read as CSV or Parquet, by their ending; got {Path(odd[0]).name!r}. "
+            "Read it yourself and pass the data frame."
+        )
+    if not all(map(_is_text, files)):
+        raise DataError(f"{text!r} holds files whose names are no text. Rename them.")
+    if len(set(map(is_csv, files))) > 1:
+        raise DataError(f"{text!r} holds both CSV and Parquet files. Give one kind.")
+    return files
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def open_files(files: Sequence[str], sep: str = ",") -> Any:
+    """An Ibis table of all rows of some files."""
+    ibis = require_ibis()
+    for file in files:
+        require_cases(_names_of(file, sep), f"{file!r}")
+    # DuckDB takes brackets and stars in a name for a pattern, unless they are escaped.
+    names = [glob.escape(file) for file in files]
+    backend = _connect(ibis)
+    _shut_in(backend.con, {*files, *names, *map(os.path.realpath, files)})
+    # Names of folders such as year=2026 are no columns: they would replace those of the files.
+    options: dict[str, Any] = {"union_by_name": True, "hive_partitioning": False}
+    try:
+        if not is_csv(files[0]):
+            return backend.read_parquet(names, **options)
+        # All is text, and nothing is guessed: what it stands for is found on the distinct rows.
+        options |= {"header": True, "delim": sep, "quote": '"', "escape": '"', "comment": ""}
+        options |= {"skip": 0, "strict_mode": True, "all_varchar": True, "nullstr": list(_GAPS)}
+        table = backend.read_csv(names, **options)
+    except Exception as error:
+        # DuckDB has many kinds of its own; all mean that the files cannot be read.
+        text = first_line(error)
+        raise DataError(f"{files[0]!r} cannot be read: {text}") from error
+    named = {name for file in files for name in csv_names(Path(file), sep) if name}
+    if not named <= set(table.columns):
+        raise DataError(
+            f"The first line of {files[0]!r} names {', '.join(sorted(named))}, but what follows "
+            f"reads as {', '.join(table.columns)}. Check quotes and the number of values in a line."
+        )
+    return table
+
+
+def _names_of(file: str, sep: str) -> Sequence[str]:
+    try:
+        if is_csv(file):
+            return csv_names(Path(file), sep)
+        from pyarrow.parquet import read_schema
+
+        return list(read_schema(file).names)
+    except UnicodeDecodeError as error:
+        raise DataError(f"{file!r} is not UTF-8 text. Save it as UTF-8.") from error
+    except (ValueError, OSError, csv.Error) as error:
+        text = first_line(error)
+        raise DataError(f"{file!r} cannot be read: {text}") from error
+
+
+def require_cases(names: Sequence[str], where: str) -> None:
+    """Raise where two names differ in capitals only, which DuckDB takes for one."""
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.casefold(), name)
+        if other != name or names.count(name) > 1:
+            raise DataError(
+                f"{where} has columns {other!r} and {name!r}, which DuckDB does not tell apart. "
+                'Rename one of them, or read the rows one by one (engine="memory").'
+            )
+
+
+def category_levels(files: Sequence[str]) -> dict[str, "pd.CategoricalDtype"]:
+    """The columns of Parquet files that are categories, with their levels in order."""
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
+
+    found: dict[str, pd.CategoricalDtype] = {}
+    for number, path in enumerate(files):
+        with ParquetFile(path) as file:
+            kinds = {f.name: f.type for f in file.schema_arrow if pa.types.is_dictionary(f.type)}
+            if number and kinds.keys() != found.keys():
+                raise _differ(kinds.keys() ^ found.keys())
+            batch = next(file.iter_batches(1, columns=list(kinds)), None) if kinds else None
+            for name, kind in kinds.items():
+                levels = [] if batch is None else batch.column(name).dictionary.to_pylist()
+                dtype = pd.CategoricalDtype(levels, bool(kind.ordered))
+                if number and found[name] != dtype:
+                    raise _differ([name])
+                found[name] = dtype
+    return found
+
+
+def _differ(names: Iterable[str]) -> DataError:
+    return DataError(
+        f"The levels of {', '.join(map(repr, sorted(names)))} are not the same in all files. "
+        "Declare the same categories in each, or save the column as text."
+    )
+
+
+def register(frame: pd.DataFrame) -> Any:
+    """A data frame as a table of a DuckDB of its own."""
+    import pyarrow as pa
+
+    backend = _connect(require_ibis())
+    _shut_in(backend.con, ())
+    # Categories are text there; numbers that pandas calls objects have been made numbers.
+    text = {str(name): c.astype(object) for name, c in frame.items() if c.dtype.kind not in "biuf"}
+    backend.con.register("rows", pa.Table.from_pandas(frame.assign(**text), preserve_index=False))
+    return backend.table("rows")
+
+
+def _connect(ibis: Any) -> Any:
+    """A DuckDB in memory that spills to a folder which nobody else can read or guess."""
+    # Made here, with a random name and for this user alone: what spills are rows of the data.
+    spill = tempfile.mkdtemp(prefix="tvdbayes-")
+    try:
+        backend = ibis.duckdb.connect(
+            memory_limit=_MEMORY,
+            temp_directory=spill,
+            preserve_insertion_order=False,
+            autoinstall_known_extensions=False,
+            autoload_known_extensions=False,
+        )
+    except BaseException:
+        shutil.rmtree(spill)
+        raise
+    # With the connection, or at the end of the program, whatever ends it.
+    weakref.finalize(backend, _close, backend.con, spill, os.getpid())
+    return backend
+
+
+def _close(connection: Any, spill: str, owner: int) -> None:
+    """End a connection and remove its folder, unless in a process that was forked off."""
+    if os.getpid() == owner:
+        connection.close()
+        shutil.rmtree(spill, ignore_errors=True)
+
+
+def _shut_in(connection: Any, files: Iterable[str]) -> None:
+    """Let a connection read these files, spill to a private folder, and do nothing else."""
+
+    def text(value: str) -> str:
+        return "'" + value.replace("'", "''") + "'"
+
+    connection.execute(f"SET allowed_paths = [{', '.join(map(text, sorted(files)))}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")

@@ -1,0 +1,193 @@
+"""What a fit remembers of its data: the distinct rows of the columns that it used.
+
+They are plain arrays and lists of levels, so that a file holds them as they are, and a loaded fit
+answers with the same bits as the one that was saved.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+
+from tvdbayes._errors import DataError
+from tvdbayes._typing import Array, BoolArray, IntArray
+from tvdbayes.data.cells import distinct_rows, totals
+from tvdbayes.data.sources import Table
+
+__all__ = ["Column", "FitData", "plain_table"]
+
+_NAMED_LEVELS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """The values of one column.
+
+    Parameters
+    ----------
+    kind : str
+        "number", "boolean", "text", "category", or "ordered" for an ordered category.
+    values : (r,)
+        Numbers or booleans as they are; otherwise the number of each row's level.
+    levels : tuple
+        The levels in their order: as declared by a category, sorted for text.
+    """
+
+    kind: Literal["number", "boolean", "text", "category", "ordered"]
+    values: Array | IntArray | BoolArray
+    levels: tuple[object, ...] = ()
+
+    @classmethod
+    def of(cls, series: "pd.Series") -> Self:
+        """Take a column of a `Table` apart."""
+        dtype = series.dtype
+        if isinstance(dtype, pd.CategoricalDtype):
+            codes = series.cat.codes.to_numpy().astype(np.intp)
+            levels = tuple(dtype.categories.tolist())
+            return cls("ordered" if dtype.ordered else "category", codes, levels)
+        if dtype.kind == "b":
+            return cls("boolean", series.to_numpy(bool))
+        if dtype.kind in "iuf":
+            whole = dtype.kind != "f" and bool((series <= np.iinfo(np.intp).max).all())
+            return cls("number", series.to_numpy(np.intp if whole else float))
+        codes, found = pd.factorize(series, sort=True)
+        return cls("text", codes.astype(np.intp), tuple(found.tolist()))
+
+    @property
+    def choices(self) -> tuple[object, ...]:
+        """All values that the column may have, in order; none for numbers."""
+        return (False, True) if self.kind == "boolean" else self.levels
+
+    def series(self) -> "pd.Series":
+        """The column as it was."""
+        if self.kind in ("number", "boolean"):
+            return pd.Series(self.values)
+        if self.kind == "text":
+            return pd.Series(np.array(self.levels, dtype=object)[self.values])
+        codes, levels = self.values.astype(np.intp), pd.Index(list(self.levels))
+        return pd.Series(pd.Categorical.from_codes(codes, levels, self.kind == "ordered"))
+
+    def codes(self) -> tuple[IntArray, int]:
+        """Numbers that tell the values apart, in their order, and how many there are."""
+        if self.levels:
+            return self.values.astype(np.intp), len(self.levels)
+        found, codes = np.unique(self.values, return_inverse=True)
+        return codes, len(found)
+
+    def named(self) -> "Column":
+        """The same with levels that files can hold: intervals, dates and the like by their text."""
+        plain = all(isinstance(level, str | int | float) for level in self.levels)
+        return self if plain else replace(self, levels=tuple(map(str, self.levels)))
+
+    def take(self, rows: IntArray) -> "Column":
+        """Some rows of it."""
+        return replace(self, values=self.values[rows])
+
+    def set_to(self, value: Any, name: str) -> "Column":
+        """The same column with one value in every row, which must be one that it may have."""
+        if np.ndim(value) > 0:
+            raise DataError(
+                f"{name!r} is set to one value at a time; got {value!r:.80}. For several, ask for "
+                "predictions(at=...)."
+            )
+        if self.kind == "number":
+            number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+            if not (number and np.isfinite(float(value))):
+                raise DataError(f"{name!r} is set to a finite number; got {value!r}.")
+        else:
+            if pd.isna(value) or value not in self.choices:
+                known = ", ".join(map(repr, self.choices[:_NAMED_LEVELS]))
+                more = ", ..." if len(self.choices) > _NAMED_LEVELS else ""
+                raise DataError(f"{name!r} has no level {value!r}. It has: {known}{more}.")
+            value = self.choices.index(value)
+        dtype = float if self.kind == "number" else self.values.dtype
+        return replace(self, values=np.full(len(self.values), value, dtype))
+
+
+@dataclass(frozen=True, eq=False)
+class FitData:
+    """The data of a fit: distinct rows, their weights, and what the columns were used for.
+
+    Parameters
+    ----------
+    columns : dict of Column
+        The distinct rows, by column: outcome, covariates, offset, exposure and trials.
+    counts : (r,)
+        Total weight of each distinct row.
+    cell : (r,)
+        The cell that it belongs to; several may share one.
+    row : (n,)
+        The distinct row of each input row, -1 where it was left out.
+    outcome, offset, exposure, weights : str
+        Columns by their use, None where there is none. Of the weights only `counts` are kept.
+    trials : str or number
+        The column of the trials, or their number for all rows.
+    n_grouped : int or None
+        Rows of the data, where an engine or an update has put equal ones together: `row` then has
+        an entry for each distinct row.
+    n_dropped : int
+        How many of these an engine has left out, for a gap or a weight of zero.
+    """
+
+    columns: dict[str, Column]
+    counts: Array
+    cell: IntArray
+    row: IntArray
+    outcome: str
+    offset: str | None = None
+    exposure: str | None = None
+    trials: str | float | None = None
+    weights: str | None = None
+    n_grouped: int | None = None
+    n_dropped: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        table: Table,
+        cell: IntArray,
+        outcome: str,
+        *,
+        offset: str | None,
+        exposure: str | None,
+        trials: str | float | None,
+        weights: str | None,
+    ) -> Self:
+        """What to remember of a table whose distinct rows went to these cells."""
+        columns = {str(name): Column.of(series) for name, series in table.frame.items()}
+        columns[outcome] = columns[outcome].named()
+        row = table.of_input(np.arange(len(table.counts)))
+        uses = (outcome, offset, exposure, trials, weights)
+        return cls(columns, table.counts, cell, row, *uses, table.n_grouped, table.n_dropped)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether input rows stand for more or less than one row each."""
+        n_rows = np.bincount(self.row[self.row >= 0], minlength=len(self.counts))
+        return not np.array_equal(n_rows, self.counts)
+
+    def frame(self) -> pd.DataFrame:
+        """The distinct rows as a data frame."""
+        return _frame(self.columns, len(self.counts))
+
+    def distinct(self, names: Iterable[str]) -> tuple[dict[str, Column], Array]:
+        """The distinct rows of some columns only, and their total weights."""
+        columns = {name: self.columns[name] for name in names}
+        together = (np.zeros(len(self.counts), np.intp), 1)
+        index, first = distinct_rows([together, *(c.codes() for c in columns.values())])
+        weights = totals(index, self.counts, len(first))
+        return {name: column.take(first) for name, column in columns.items()}, weights
+
+
+def plain_table(columns: Mapping[str, Column], counts: Array) -> Table:
+    """A table of these columns, in which every row is distinct."""
+    n = len(counts)
+    return Table(_frame(columns, n), counts, np.arange(n), np.arange(n), n)
+
+
+def _frame(columns: Mapping[str, Column], n: int) -> pd.DataFrame:
+    made = {name: column.series() for name, column in columns.items()}
+    return pd.DataFrame(made, index=pd.RangeIndex(n), copy=False)

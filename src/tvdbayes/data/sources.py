@@ -1,0 +1,166 @@
+"""Anything that holds rows, to a table of distinct rows: frames, files, databases."""
+
+import os
+import sys
+from importlib.util import find_spec
+from typing import Any
+
+from tvdbayes._errors import DataError, SettingsError, first_line
+from tvdbayes.data.duckdb import (
+    SQL_EXTRA,
+    category_levels,
+    files_of,
+    is_csv,
+    is_pattern,
+    open_files,
+    require_ibis,
+)
+from tvdbayes.data.files import n_rows_of, read_file
+from tvdbayes.data.frames import FrameSource, open_frame
+from tvdbayes.data.grid import Coarsening, Grid
+from tvdbayes.data.registered import RegisteredFrame
+from tvdbayes.data.slips import mostly_numbers, no_numbers
+from tvdbayes.data.sql import MAX_CELLS, SqlSource
+from tvdbayes.data.table import AbstractSource, Missing, Table, did_you_mean
+
+__all__ = [
+    "MAX_CELLS",
+    "AbstractSource",
+    "Coarsening",
+    "Data",
+    "FrameSource",
+    "Grid",
+    "Missing",
+    "SqlSource",
+    "Table",
+    "did_you_mean",
+    "files_of",
+    "mostly_numbers",
+    "no_numbers",
+    "open_data",
+    "open_source",
+    "read_file",
+]
+
+Data = Any
+"""A data frame (pandas, polars, pyarrow, ...), a dict of columns, a path, or an Ibis table."""
+
+_LARGE = 256 << 20
+"""Bytes of a file from which on it is grouped rather than read."""
+
+_MANY = 5_000_000
+"""Rows from which on a Parquet file is grouped, however small: few distinct values pack well."""
+
+
+def open_data(data: Data) -> FrameSource:
+    """Data that are read whole, row by row."""
+    if is_ibis(data):
+        raise DataError(
+            "An Ibis table is only grouped, for fits; here rows are needed one by one. Pass "
+            "table.to_pandas()."
+        )
+    return open_frame(read_file(data) if isinstance(data, str | os.PathLike) else data)
+
+
+def open_source(
+    data: Data,
+    *,
+    engine: Any = None,
+    grid: Grid | int | None = None,
+    max_cells: int = MAX_CELLS,
+    sep: str = ",",
+) -> AbstractSource:
+    """Whatever a user calls data; see `tvdbayes.fit` for `engine`, `grid` and `max_cells`."""
+    if isinstance(data, AbstractSource):
+        return data
+    rounded = None if grid is None else Grid.of(grid)
+    if isinstance(engine, str) and engine not in ("memory", "duckdb"):
+        raise SettingsError(
+            f'engine must be "memory", "duckdb" or an Ibis connection; got {engine!r}.'
+        )
+    several = isinstance(data, str | os.PathLike) and is_pattern(data)
+    if engine == "memory" and several:
+        raise SettingsError(
+            f'engine="memory" reads one file; {os.fspath(data)!r} may be several. Leave engine= '
+            "out to have them grouped."
+        )
+    if engine == "memory" and (rounded is not None or is_ibis(data)):
+        raise SettingsError(
+            'engine="memory" reads rows one by one: it neither rounds (grid=) nor takes an Ibis '
+            "table. Leave engine= out."
+        )
+    connected = engine is not None and not isinstance(engine, str)
+    if connected:
+        data = _named_table(engine, data)
+    elif engine == "duckdb" or rounded is not None:
+        return _in_duckdb(data, max_cells, rounded, sep)
+    if is_ibis(data):
+        return SqlSource(data, max_cells, rounded)
+    if isinstance(data, str | os.PathLike):
+        large = engine is None and _is_large(data)
+        return _in_duckdb(data, max_cells, None, sep) if large else open_frame(read_file(data, sep))
+    return open_frame(data)
+
+
+def is_ibis(data: object) -> bool:
+    """Whether data are an Ibis table, found out without importing Ibis."""
+    ibis = sys.modules.get("ibis")
+    return ibis is not None and isinstance(data, ibis.expr.types.Table)
+
+
+def _is_large(path: str | os.PathLike[str]) -> bool:
+    """Whether files are many or large enough to be grouped by an engine."""
+    if is_pattern(path):
+        return True
+    if not os.path.isfile(path):
+        return False
+    if os.path.getsize(path) < _LARGE:
+        return n_rows_of(path) >= _MANY and find_spec("ibis") is not None
+    try:
+        require_ibis()
+    except SettingsError as error:
+        raise SettingsError(
+            f"{os.fspath(path)!r} holds {os.path.getsize(path) / 2**30:.1f} GiB. Have it grouped "
+            f'by DuckDB ({SQL_EXTRA}), or read it whole with engine="memory".'
+        ) from error
+    return True
+
+
+def _named_table(engine: Any, name: Data) -> Any:
+    """A table of a connection by its name, which is never read as SQL, nor as a file's."""
+    if not isinstance(engine, require_ibis().BaseBackend):
+        raise SettingsError(
+            f'engine must be "memory", "duckdb" or an Ibis connection; got {engine!r:.60}.'
+        )
+    if not isinstance(name, str):
+        raise SettingsError(
+            "With an Ibis connection as engine=, data is the name of a table in it; got "
+            f"{type(name).__name__}."
+        )
+    try:
+        known = list(engine.list_tables())
+        table = engine.table(name) if name in known else None
+    except Exception as error:
+        # Each engine has exceptions of its own; all mean that it does not answer.
+        text = first_line(error)
+        raise DataError(f"The engine does not give the table {name!r}: {text}") from error
+    if table is None:
+        raise DataError(
+            f"The engine has no table {name!r:.200}.{did_you_mean(name, known)} For one in "
+            "another schema pass the Ibis table itself."
+        )
+    return table
+
+
+def _in_duckdb(data: Data, max_cells: int, grid: Grid | None, sep: str) -> AbstractSource:
+    """Files, or a data frame, as a table of DuckDB's."""
+    if is_ibis(data):
+        return SqlSource(data, max_cells, grid)
+    if not isinstance(data, str | os.PathLike):
+        require_ibis()
+        return RegisteredFrame(open_frame(data), max_cells, grid)
+    files = files_of(data)
+    if is_csv(files[0]):
+        return SqlSource(open_files(files, sep), max_cells, grid, untyped=True)
+    table = open_files(files)
+    return SqlSource(table, max_cells, grid, levels=category_levels(files))

@@ -1,0 +1,350 @@
+"""Tables in a database, grouped where they are.
+
+The engine groups the raw columns that a formula uses, and only distinct rows with their counts come
+back: a billion rows cost what their cells cost. Formulas are evaluated here, on those few rows, so
+no formula ever becomes SQL. Names of tables and columns reach the engine through Ibis alone, which
+quotes them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tvdbayes._errors import (
+    DataError,
+    MissingRowsWarning,
+    SettingsError,
+    TVDBayesError,
+    first_line,
+    warn,
+)
+from tvdbayes.data.cells import check_weights
+from tvdbayes.data.csv import typed_text
+from tvdbayes.data.frames import open_frame
+from tvdbayes.data.grid import Coarsening, Grid
+from tvdbayes.data.rounding import Rounding, learn_rounding
+from tvdbayes.data.table import AbstractSource, Missing, Table, wanted
+from tvdbayes.data.weigh import Weigh
+
+__all__ = ["MAX_CELLS", "SqlSource"]
+
+_NAMED = 3
+
+MAX_CELLS = 1_000_000
+"""Distinct rows that are brought here unless another limit is asked for: about 2 GB with draws."""
+
+
+@dataclass(frozen=True, eq=False)
+class SqlSource(AbstractSource):
+    """A table that an engine can group.
+
+    Parameters
+    ----------
+    expression : ibis.expr.types.Table
+        The table, or any query on it.
+    max_cells : int
+        Distinct rows from which on it is refused.
+    grid : Grid, optional
+        How the engine rounds continuous columns.
+    untyped : bool
+        Whether numbers and truth values are text, as in CSV.
+    levels : dict of pandas.CategoricalDtype
+        Columns of text that are categories, and their levels.
+    """
+
+    expression: Any
+    max_cells: int = MAX_CELLS
+    grid: Grid | None = None
+    untyped: bool = False
+    levels: Mapping[str, "pd.CategoricalDtype"] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.max_cells, int) and self.max_cells >= 1):
+            raise SettingsError(
+                f"max_cells must be a whole number of at least 1; got {self.max_cells!r}."
+            )
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.expression.columns)
+
+    def table(
+        self,
+        used: Sequence[str],
+        weights: str | None,
+        missing: Missing,
+        exact: Sequence[str] = (),
+    ) -> Table:
+        used, every = wanted(self, used, weights, missing)
+        rows = self._plain(every, weights)
+        seen = _look(rows, every, weights, missing)
+        rows = _without_gaps(rows, seen, missing)
+        if weights is not None:
+            rows = rows.filter(rows[weights] > 0)
+            check_weights(np.array([seen.largest_weight]))
+        weigh = Weigh(weights, seen.largest_weight)
+        frame, coarsening = self._cells(rows, used, exact, weigh, seen.n_kept)
+        found = open_frame(frame).table(used, _count(used), "error")
+        return replace(
+            found,
+            unit="distinct row",
+            n_grouped=seen.n_rows,
+            n_dropped=seen.n_rows - seen.n_kept,
+            coarsening=coarsening,
+        )
+
+    def _cells(
+        self, rows: Any, used: list[str], exact: Sequence[str], weigh: Weigh, n_rows: int
+    ) -> tuple[pd.DataFrame, Coarsening | None]:
+        """The distinct rows with their counts, rounded where that is asked for."""
+        count = _count(used)
+        rounding = None
+        if self.grid is not None:
+            with _said_plainly():
+                rounding = learn_rounding(
+                    rows, n_rows, used, exact=exact, weigh=weigh, grid=self.grid, typed=self._typed
+                )
+        if rounding is None:
+            self._require_few(rows, dict(zip(used, used, strict=True)))
+            frame = _fetch(rows.group_by(used).aggregate(**{count: weigh.total(rows)}))
+            return self._typed(frame), None
+        return self._rounded(rows, used, weigh, rounding)
+
+    def _rounded(
+        self, rows: Any, used: list[str], weigh: Weigh, rounding: Rounding
+    ) -> tuple[pd.DataFrame, Coarsening]:
+        count, mark = _count(used), _mark(used)
+        rows = rounding.binned(rows, mark)
+        bins = rounding.bins(mark)
+        keys = dict(zip(bins, rounding.columns, strict=True))
+        keys |= {name: name for name in used if name not in rounding.columns}
+        self._require_few(rows, keys)
+        asked = {count: weigh.total(rows), **rounding.sums(rows, weigh, mark)}
+        frame = self._typed(_fetch(rows.group_by(list(keys)).aggregate(**asked)))
+        means, coarsening = rounding.rounded(frame, mark, count)
+        return frame.assign(**means), coarsening
+
+    def _plain(self, every: list[str], weights: str | None) -> Any:
+        """The columns in use, of types that are read alike from every engine."""
+        kept = {}
+        for name in every:
+            column = self.expression[name]
+            kind = column.type()
+            if kind.is_decimal() or (name == weights and self.untyped):
+                if kind.is_string():
+                    self._require_numbers(name)
+                column = column.try_cast("float64") if kind.is_string() else column.cast("float64")
+            elif kind.is_boolean() and name == weights:
+                column = column.cast("int64")
+            elif not (kind.is_numeric() or kind.is_boolean() or kind.is_string()):
+                raise DataError(
+                    f"The column {name!r} holds {kind}, which is neither a number nor a "
+                    "category. Convert it first."
+                )
+            kept[name] = column
+        return self.expression.select(**kept)
+
+    def _require_numbers(self, name: str) -> None:
+        """Raise if a text in a column is no number: casting would make a gap of it."""
+        column = self.expression[name]
+        wrong = column.notnull() & column.try_cast("float64").isnull() & (column.strip() != "")
+        found = self.expression.filter(wrong).select(name).limit(1).to_pyarrow()[name]
+        if len(found):
+            raise DataError(
+                f"The column {name!r} must hold numbers; got {found[0].as_py()!r}. Repair or "
+                "drop these rows first."
+            )
+
+    def _typed(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Rows from the engine, with text that stands for something else made that."""
+        if self.untyped:
+            frame = frame.assign(**{str(name): typed_text(c) for name, c in frame.items()})
+        for name, kind in self.levels.items():
+            if name in frame:
+                unknown = ~frame[name].isin(kind.categories) & frame[name].notna()
+                if unknown.any():
+                    raise DataError(
+                        f"The category {name!r} has the value {frame[name][unknown].iloc[0]!r}, "
+                        "which is none of its declared levels. Save the column as text."
+                    )
+                frame = frame.astype({name: kind})
+        return frame
+
+    def _require_few(self, rows: Any, keys: dict[str, str]) -> None:
+        """Count the distinct rows, and say which columns make them many."""
+        names = list(keys)
+        with _said_plainly():
+            n_cells = int(rows.select(*names).distinct().count().to_pyarrow().as_py())
+            if n_cells <= self.max_cells:
+                return
+            each = rows.aggregate(**{f"n_{j}": rows[c].nunique() for j, c in enumerate(names)})
+            counts = dict(zip(keys.values(), _first(each).values(), strict=True))
+        widest = sorted(counts, key=lambda name: -counts[name])[:_NAMED]
+        grid = (
+            "Round such columns in the engine (grid=20)"
+            if self.grid is None
+            else f"Ask for fewer bins than {self.grid.n_bins}"
+        )
+        raise DataError(
+            f"The columns in use have {n_cells:,} distinct rows; at most {self.max_cells:,} are "
+            "brought here. Most values: "
+            + ", ".join(f"{name} ({counts[name]:,})" for name in widest)
+            + f". {grid}, fit all rows on a cluster (tvdbayes.fit_large), read a sample into a "
+            "data frame, or raise max_cells=."
+        )
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What one pass over a table tells.
+
+    Parameters
+    ----------
+    n_rows, n_kept, n_gaps : int
+        Rows in all, rows that are fitted, and rows with a gap.
+    gaps : dict
+        Gaps by column, in rows that count.
+    largest_weight : float
+    """
+
+    n_rows: int
+    n_kept: int
+    n_gaps: int
+    gaps: dict[str, int]
+    largest_weight: float
+
+
+def _look(rows: Any, every: list[str], weights: str | None, missing: Missing) -> _Look:
+    """Count rows, gaps and what is no finite number, in one pass.
+
+    Rows without weight are not looked at, nor, where gaps are dropped, rows with one.
+    """
+    gap = _gaps(rows, every)
+    alive = None
+    if weights is not None:
+        if not rows[weights].type().is_numeric():
+            raise DataError(
+                f"The column {weights!r} must hold numbers; got {rows[weights].type()}. "
+                "Convert it first."
+            )
+        alive = (rows[weights] != 0).fill_null(True)
+    whole = ~gap if missing == "drop" else None
+
+    def number(*conditions: Any) -> Any:
+        held = [c for c in conditions if c is not None]
+        together = held[0]
+        for condition in held[1:]:
+            together = together & condition
+        return together.sum()
+
+    asked = {"n": rows.count(), "any_gap": gap.sum()}
+    if alive is not None or whole is not None:
+        asked["kept"] = number(*(c for c in (alive, whole) if c is not None))
+    for j, name in enumerate(every):
+        asked[f"gap_{j}"] = number(_gaps(rows, [name]), alive)
+        if rows[name].type().is_floating():
+            asked[f"infinite_{j}"] = number(rows[name].isinf().fill_null(False), alive, whole)
+    if weights is not None:
+        asked["negative"] = number((rows[weights] < 0).fill_null(False), whole)
+        asked["largest"] = rows[weights].cast("float64").max()
+    with _said_plainly():
+        largest, found = 1.0, rows.aggregate(**asked).to_pyarrow().to_pylist()[0]
+    if weights is not None:
+        largest = float(found.pop("largest") or 0.0)
+    n = {name: int(value or 0) for name, value in found.items()}
+    if not n["n"]:
+        raise DataError("Found data with 0 sample(s): the table has no rows.")
+    if n.get("negative", 0):
+        raise DataError(
+            f"Weights count rows and must be at least 0; {n['negative']:,} of {n['n']:,} are not."
+        )
+    for j, name in enumerate(every):
+        if n.get(f"infinite_{j}", 0):
+            raise DataError(
+                f"Every value of {name!r} must be a finite number; {n[f'infinite_{j}']:,} of "
+                f"{n['n']:,} are not. Drop or repair these rows first."
+            )
+    gaps = {name: n[f"gap_{j}"] for j, name in enumerate(every)}
+    return _Look(n["n"], n.get("kept", n["n"]), n["any_gap"], gaps, largest)
+
+
+def _gaps(rows: Any, names: Sequence[str]) -> Any:
+    """Whether a row has a gap in one of these columns."""
+    missing = None
+    for name in names:
+        column = rows[name]
+        gap = column.isnull()
+        if column.type().is_floating():
+            gap = gap | column.isnan().fill_null(False)
+        missing = gap if missing is None else missing | gap
+    return missing
+
+
+def _without_gaps(rows: Any, seen: _Look, missing: Missing) -> Any:
+    if missing == "error" and any(seen.gaps.values()):
+        name, n = next((name, n) for name, n in seen.gaps.items() if n)
+        raise DataError(
+            f"The column {name!r} must have no gaps; {n:,} of {seen.n_rows:,} rows have one. Drop "
+            'or repair these rows first, or pass missing="drop" to leave out rows with gaps.'
+        )
+    if missing == "error" or not seen.n_gaps:
+        return rows
+    warn(
+        f"{seen.n_gaps} of {seen.n_rows} rows have a gap in a column that is used and were left "
+        "out.",
+        MissingRowsWarning,
+    )
+    return rows.filter(~_gaps(rows, list(seen.gaps)))
+
+
+def _first(aggregated: Any) -> dict[str, int]:
+    """The only line of some counts."""
+    (line,) = aggregated.to_pyarrow().to_pylist()
+    return {name: int(value or 0) for name, value in line.items()}
+
+
+def _fetch(grouped: Any) -> pd.DataFrame:
+    """The cells, brought here, in an order of our own."""
+    with _said_plainly():
+        frame: pd.DataFrame = grouped.to_pyarrow().to_pandas()
+    if not len(frame):
+        raise DataError(
+            "No row is left: all have a weight of zero or a gap. Give some rows a positive "
+            "weight and values in every column that is used."
+        )
+    return frame.sort_values(list(frame.columns), ignore_index=True)
+
+
+def _mark(taken: Sequence[str]) -> str:
+    """The beginning of names that no column has; engines may not tell capitals."""
+    mark = "tvd_"
+    while any(name.casefold().startswith(mark) for name in taken):
+        mark += "_"
+    return mark
+
+
+def _count(taken: Sequence[str]) -> str:
+    return f"{_mark(taken)}count"
+
+
+@contextmanager
+def _said_plainly() -> Iterator[None]:
+    """Let an engine's complaint through as ours: it is about the data, or the way to them."""
+    try:
+        yield
+    except (TVDBayesError, MemoryError):
+        raise
+    except Exception as error:
+        # Each engine has exceptions of its own; none of them is known here.
+        text = first_line(error)
+        hint = (
+            " A value is too large beside the others to be added up: leave such rows out, or "
+            "rescale the column."
+            if "decimal" in text.casefold() or "numeric" in text.casefold()
+            else ""
+        )
+        raise DataError(f"The engine cannot group the table: {text}{hint}") from error

@@ -1,0 +1,142 @@
+"""The distinct rows of the columns in use: what formulas are evaluated on.
+
+Equal rows are kept once, with a count, in a sorted order: a weight of 2 is then the row twice, the
+order of the rows cannot matter, and ten million rows with few distinct ones cost little more than
+those few.
+"""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from tvdbayes._errors import DataError, SettingsError, listing
+from tvdbayes._typing import Array, BoolArray, IntArray
+from tvdbayes.data.grid import Coarsening
+
+__all__ = ["AbstractSource", "Missing", "Table", "did_you_mean", "require_unique", "wanted"]
+
+Missing = Literal["error", "drop"]
+
+_NAMED_COLUMNS = 30
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Distinct rows of the columns in use, with counts.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The distinct rows, sorted.
+    counts : (m,)
+        Total weight of each.
+    index : (n,)
+        The distinct row of each row that was kept.
+    rows : (n,)
+        The number of each kept row in the input.
+    n_rows : int
+        Rows of the input.
+    unit : str
+        What the rows of the input are called in messages.
+    n_grouped : int, optional
+        Rows of the table that an engine has grouped; the input is then what it gave.
+    n_dropped : int
+        How many of them it has left out, for a gap or a weight of zero.
+    coarsening : Coarsening, optional
+        What rounding by the engine has done to them.
+    declared : mapping
+        The levels of each category in their order, those that no row has included.
+    """
+
+    frame: pd.DataFrame
+    counts: Array
+    index: IntArray
+    rows: IntArray
+    n_rows: int
+    unit: str = "row"
+    n_grouped: int | None = None
+    n_dropped: int = 0
+    coarsening: Coarsening | None = None
+    declared: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
+
+    def listing(self, wrong: BoolArray, values: Any) -> str:
+        """Say how many input rows are wrong, and name the first, from flags of distinct rows."""
+        spread = np.asarray(values, dtype=object)[self.index]
+        return listing(wrong[self.index], spread, self.unit, self.rows)
+
+    def of_input(self, numbers: IntArray) -> IntArray:
+        """Numbers of distinct rows for every row of the input, -1 where it was left out."""
+        out = np.full(self.n_rows, -1)
+        out[self.rows] = numbers[self.index]
+        return out
+
+
+class AbstractSource(ABC):
+    """Data whose columns are looked at on demand."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+
+    @abstractmethod
+    def table(
+        self,
+        used: Sequence[str],
+        weights: str | None,
+        missing: Missing,
+        exact: Sequence[str] = (),
+    ) -> Table:
+        """The distinct rows of some columns, rows without weight left out.
+
+        Columns in `exact` must stay as they are where others are rounded.
+        """
+
+    def whole(self) -> pd.DataFrame | None:
+        """Every row with all columns, where they are here one by one."""
+        return None
+
+
+def wanted(
+    source: AbstractSource, used: Sequence[str], weights: str | None, missing: Missing
+) -> tuple[list[str], list[str]]:
+    """The columns to group by, and all that are needed, each once; or an error that names one."""
+    if missing not in ("error", "drop"):
+        raise SettingsError(f'missing must be "error" or "drop"; got {missing!r}.')
+    used = list(dict.fromkeys(used))
+    every = list(dict.fromkeys(used if weights is None else [*used, weights]))
+    for name in every:
+        _require(name, source.columns)
+    return used, every
+
+
+def _require(name: object, columns: list[str]) -> None:
+    if name not in columns:
+        more = ", ..." if len(columns) > _NAMED_COLUMNS else ""
+        raise DataError(
+            f"{name!r} is no column of the data.{did_you_mean(name, columns)} "
+            f"Columns: {', '.join(map(str, columns[:_NAMED_COLUMNS]))}{more}."
+        )
+
+
+def require_unique(names: Sequence[object]) -> None:
+    """Raise where two columns have one name."""
+    repeated = [name for name, times in Counter(names).items() if times > 1]
+    if repeated:
+        raise DataError(
+            f"Column names must be unique; {', '.join(map(repr, repeated))} comes more than "
+            "once. Rename one of them."
+        )
+
+
+def did_you_mean(name: object, known: Iterable[object]) -> str:
+    """A question that names what was probably meant, with a blank before it; or nothing."""
+    by_lower = {str(one).lower(): one for one in known}
+    near = get_close_matches(str(name).lower(), by_lower, 1)
+    return f" Did you mean {by_lower[near[0]]!r}?" if near else ""

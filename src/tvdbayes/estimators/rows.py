@@ -1,0 +1,193 @@
+"""Rows as scikit-learn hands them over: checked, with messages that name column and row."""
+
+# ruff: noqa: N803 (scikit-learn calls the covariates X)
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
+from sklearn.utils import check_random_state  # type: ignore[import-untyped]
+from sklearn.utils.validation import (  # type: ignore[import-untyped]
+    _check_sample_weight,
+    check_is_fitted,
+    validate_data,
+)
+
+from tvdbayes._errors import DataError, TVDBayesWarning, listing, warn
+from tvdbayes._typing import Array
+from tvdbayes.models.families import AbstractFamily
+from tvdbayes.models.predictors import dependent_columns
+
+__all__ = [
+    "Rows",
+    "counts_of",
+    "new_x",
+    "numbers",
+    "seed_of",
+    "training_rows",
+    "warn_of_dependent",
+    "weights_of",
+]
+
+_NAMED_COLUMNS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows to fit.
+
+    Parameters
+    ----------
+    x : (n, n_features)
+    y : (n,)
+    weights : (n,)
+        How many times each row counts.
+    names : tuple of str
+        Of the columns of x.
+    """
+
+    x: Array
+    y: NDArray[Any]
+    weights: Array
+    names: tuple[str, ...]
+
+    def used(self) -> "Rows":
+        """Those of positive weight: it is as if the others had never been there."""
+        used = self.weights > 0
+        return Rows(self.x[used], self.y[used], self.weights[used], self.names)
+
+
+def training_rows(
+    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+) -> Rows:
+    """Rows, outcomes and weights, checked as scikit-learn does."""
+    _refuse_text(X)
+    _require_known(y)
+    x, outcome = validate_data(
+        estimator,
+        X,
+        y,
+        dtype=np.float64,
+        ensure_all_finite=False,
+        ensure_min_samples=2,
+    )
+    _require_finite(estimator, x)
+    weights = weights_of(sample_weight, x)
+    if weights.sum() < 2:
+        raise DataError(
+            f"sample_weight counts rows, but adds up to {weights.sum():g}; at least 2 are needed. "
+            "Multiply weights that are shares by the number of rows."
+        )
+    return Rows(x, outcome, weights, _column_names(estimator))
+
+
+def new_x(estimator: BaseEstimator, X: ArrayLike) -> Array:
+    """Rows to predict, (n, n_features)."""
+    check_is_fitted(estimator)
+    _refuse_text(X)
+    x: Array = validate_data(estimator, X, reset=False, dtype=np.float64, ensure_all_finite=False)
+    _require_finite(estimator, x)
+    return x
+
+
+def weights_of(sample_weight: ArrayLike | None, rows: Array) -> Array:
+    """How many times each row counts; 1 unless given."""
+    weights: Array = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+    if (weights < 0).any():
+        raise DataError(
+            "sample_weight counts rows and must be at least 0; "
+            f"{listing(weights < 0, weights, 'row')}."
+        )
+    if not weights.any():
+        raise DataError("All weights are zero, so no row is left. Give some a positive weight.")
+    return weights
+
+
+def numbers(y: NDArray[np.generic]) -> Array:
+    """Outcomes as numbers; text that looks like numbers is refused."""
+    numeric = y.dtype.kind in "biuf"
+    if not numeric and not (y.dtype == object and all(isinstance(one, Real) for one in y)):
+        raise DataError(f"y must hold numbers; got {y.dtype} (first: {y[0]!r}). Convert it first.")
+    return y.astype(float)
+
+
+def counts_of(y: NDArray[np.generic], law: AbstractFamily) -> Array:
+    """Outcomes as numbers that the law can produce."""
+    counts = numbers(y)
+    broken = counts != np.round(counts)
+    if broken.any():
+        raise DataError(
+            f"y must hold whole numbers; {listing(broken, counts, 'row')}. Round it (y.round()) if "
+            "these are counts; what is measured rather than counted needs another method."
+        )
+    law.check_outcomes(counts, np.ones(len(counts)))
+    return counts
+
+
+def seed_of(random_state: int | np.random.RandomState | None) -> int:
+    """The seed itself, or one from a generator."""
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def warn_of_dependent(rows: Rows) -> None:
+    """Say which columns the ridge alone decides about."""
+    x, names = rows.x, rows.names
+    moves = np.flatnonzero(np.ptp(x, axis=0) > 0)
+    others = dependent_columns(np.column_stack([np.ones(len(x)), x[:, moves]]))
+    dependent = sorted({*range(len(names))} - {*moves} | {int(moves[j - 1]) for j in others})
+    if dependent:
+        shown = ", ".join(repr(names[j]) for j in dependent[:_NAMED_COLUMNS])
+        more = ", ..." if len(dependent) > _NAMED_COLUMNS else ""
+        warn(
+            f"{len(dependent)} of {len(names)} columns are constant or determined by the others "
+            f"({shown}{more}). Their coefficients rest on the ridge alone; predictions for rows "
+            "like those of the data do not suffer.",
+            TVDBayesWarning,
+        )
+
+
+def _refuse_text(X: ArrayLike) -> None:
+    """Raise for text, which NumPy would turn into numbers where it looks like them."""
+    raw = None if sparse.issparse(X) else np.asarray(X)
+    if raw is None or raw.ndim != 2 or raw.dtype.kind not in "OSU":
+        return
+    for j, column in enumerate(raw.T):
+        text = np.array([isinstance(value, str | bytes) for value in column])
+        if text.any():
+            name = getattr(X, "columns", range(raw.shape[1]))[j]
+            raise DataError(
+                f"The column {name!r} of X must hold numbers; "
+                f"{listing(text, column, 'row')}. Encode categories first, with OneHotEncoder."
+            )
+
+
+def _require_finite(estimator: BaseEstimator, x: Array) -> None:
+    wrong = ~np.isfinite(x)
+    if wrong.any():
+        j = int(wrong.any(axis=0).argmax())
+        raise DataError(
+            "X must hold finite numbers, not NaN or inf; in the column "
+            f"{_column_names(estimator)[j]!r}, {listing(wrong[:, j], x[:, j], 'row')}. "
+            "Drop or repair these rows first."
+        )
+
+
+def _require_known(y: ArrayLike) -> None:
+    raw = np.asarray(y)
+    if raw.ndim and raw.dtype.kind == "f" and not np.isfinite(raw).all():
+        wrong = ~np.isfinite(raw).reshape(len(raw), -1).all(axis=1)
+        raise DataError(
+            f"y must have no gaps, neither NaN nor inf; {listing(wrong, raw, 'row')}. "
+            "Drop or repair these rows first."
+        )
+
+
+def _column_names(estimator: BaseEstimator) -> tuple[str, ...]:
+    known = getattr(estimator, "feature_names_in_", None)
+    return tuple(f"x{j}" for j in range(estimator.n_features_in_)) if known is None else (*known,)

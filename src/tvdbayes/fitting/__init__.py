@@ -1,0 +1,8 @@
+"""The doors: formulas, data frames, files, scikit-learn."""
+
+from tvdbayes.fitting.compare_fits import compare
+from tvdbayes.fitting.files import load
+from tvdbayes.fitting.fit_formula import fit
+from tvdbayes.fitting.record import Fit
+
+__all__ = ["Fit", "compare", "fit", "load"]

@@ -1,0 +1,259 @@
+"""The main door: a formula and a data frame in, a fit out."""
+
+from collections.abc import Iterable, Sequence
+from numbers import Real
+from typing import Any, Literal
+
+from tvdbayes._errors import Interrupted, SettingsError
+from tvdbayes.data.cells import Cells
+from tvdbayes.data.sources import MAX_CELLS, Data, Grid, Missing, open_source
+from tvdbayes.fitting.asked import Asked, Connection
+from tvdbayes.fitting.coarse import told_of_rounding
+from tvdbayes.fitting.progress import progress_bar
+from tvdbayes.fitting.record import Fit, fit_of
+from tvdbayes.fitting.settings import DIVERGENCES, PARTITIONS
+from tvdbayes.formula.checks import check_table
+from tvdbayes.formula.survey import survey
+from tvdbayes.models.families import AbstractFamily
+from tvdbayes.models.named import named, network_of
+from tvdbayes.models.predictors import MLP, Linear
+from tvdbayes.objective.divergences import AbstractDivergence
+from tvdbayes.objective.partitions import AbstractPartition
+from tvdbayes.sampling.bootstrap import posterior_bootstrap
+from tvdbayes.sampling.posterior import Posterior
+from tvdbayes.sampling.weights import BaseMeasure, Prior
+
+__all__ = ["fit"]
+
+
+def fit(
+    formula: str,
+    data: Data,
+    *,
+    family: str | AbstractFamily = "poisson",
+    link: str | None = None,
+    divergence: str | AbstractDivergence = "tvd",
+    n_draws: int = 1000,
+    seed: int = 0,
+    offset: str | None = None,
+    exposure: str | None = None,
+    trials: str | int | None = None,
+    weights: str | None = None,
+    partition: str | AbstractPartition = "auto",
+    alpha: float = 0.0,
+    base_measure: Cells | BaseMeasure | None = None,
+    n_atoms: int = 100,
+    ridge: float | Literal["auto"] = "auto",
+    bins: Sequence[float] | Literal["auto", "none"] = "auto",
+    predictors: dict[str, str] | None = None,
+    network: MLP | tuple[int, ...] | None = None,
+    refine: Literal["auto", "trim", "reweight"] | None = "auto",
+    missing: Missing = "error",
+    collinear: Literal["error", "drop"] = "error",
+    n_jobs: int | None = None,
+    device: str | None = None,
+    engine: Any = None,
+    grid: Grid | int | None = None,
+    max_cells: int = MAX_CELLS,
+    resume: Fit | None = None,
+    progress: bool | None = None,
+) -> Fit:
+    """Fit a model for a discrete outcome so that wrong rows do not drive it.
+
+    Parameters
+    ----------
+    formula : str
+        ``"outcome ~ terms"``; terms are columns and C, log, sqrt, poly, ... of columns. Binomial
+        outcomes may be written ``"successes / total ~ terms"``. Names may have dots; any other
+        name goes into backticks, as in ``"y ~ log(`age (years)`)"``. Text is a category, but where
+        it is numbers in the main, cells that are none are an error unless ``C()`` stands around it.
+    data : data frame, dict of columns, path, or Ibis table
+        pandas, polars, pyarrow, ...; a path to a CSV or Parquet file. Several files (a folder, or
+        a pattern such as ``"parts/*.parquet"``), files over 256 MiB or five million rows, and
+        Ibis tables are grouped by an engine, which gives back distinct rows with counts
+        (``pip install 'tvdbayes[sql]'``).
+    family : str or AbstractFamily
+        "poisson", "negativebinomial", "geometric", "discreteweibull", "bernoulli", "binomial",
+        "betabinomial", "categorical", "ordinal"; "zero_inflated_X", "hurdle_X" or "truncated_X"
+        around a count family X; or a family such as ``Censored(Poisson(), 10)``.
+    link : str, optional
+        "log" for counts; "logit" (default), "probit" or "cloglog" otherwise.
+    divergence : str or AbstractDivergence
+        "tvd", "kld" (maximum likelihood), "hellinger", "power" or "density_power". What is done
+        with it is `refine`.
+    n_draws, seed : int
+        Posterior draws, and the seed that fixes them.
+    offset, exposure : str, optional
+        Column added to the linear predictor, or whose logarithm is.
+    trials : str or int, optional
+        Column, or number for all rows; needed by "binomial".
+    weights : str, optional
+        Column of frequency weights: a weight of 2 is that row twice.
+    partition : str or AbstractPartition
+        Which rows are compared together, to see which are too many. "auto": those with equal x
+        where these repeat, else an ensemble of groups of nearby x ("kmeans"). "singletons" is the
+        paper's improper score.
+    alpha, base_measure, n_atoms
+        Dirichlet-process prior, see `Prior`; alpha = 0 is none.
+    ridge : float or "auto"
+        Penalty on the variance of the linear predictor (intercepts are free); see
+        `posterior_bootstrap`.
+    bins : "auto", "none" or numbers
+        Counts that are compared together, by the first of each bin; "auto" where they are thin.
+    predictors : dict, optional
+        Covariates of further predictors by name, as in ``{"inflation": "~ child"}``; dispersion,
+        inflation and the like are constant otherwise.
+    network : MLP or tuple of int, optional
+        A network in place of a linear predictor: hidden layers of so many nodes, as in
+        ``network=(50,)``, or an `MLP` with settings of its own. It is trained by JAX
+        (``pip install 'tvdbayes[jax]'``), and has predictions and effects but no coefficients.
+        Every draw is a network of its own: begin with ``n_draws=50``.
+    refine : "auto", "trim", "reweight" or None
+        "auto" is right for nearly everybody: "trim" for a linear predictor and "tvd", "reweight"
+        for a network whose divergence compares groups, None otherwise. "trim" drops the rows that
+        the model cannot explain (too many of an outcome in a group of nearby rows, too many in the
+        tails of their own distributions, or a block of rows far out in the covariates that
+        contradicts the others) and fits the rest by maximum likelihood; `Fit.summary` says which
+        rows were used. See benchmarks/results/default.md for where it loses. None is the posterior
+        of the paper, the model closest in total variation. "reweight" ends every draw of it with
+        one-step reweighting: rows that the closest model cannot explain lose their weight, and
+        maximum likelihood fits the rest.
+    missing : str
+        What to do with rows that have a gap in a column in use: "error", or "drop" with a warning.
+    collinear : str
+        What to do with columns that others already determine: "error", or "drop" with a warning.
+        A network has no coefficients that these would leave open, so it takes them as they are.
+    n_jobs : int, optional
+        Blocks of draws to compute at once: 1 is this process, -1 is one for each core. Left out, it
+        is what a joblib context says (all of a cluster that it names), else 1; docs/clusters.md.
+    device : str, optional
+        "gpu" computes the draws on a graphics card by JAX (``pip install 'tvdbayes[jax]'``), which
+        pays from about a hundred thousand rows of different x; "gpu:float32" in single precision.
+    engine : "memory", "duckdb" or an Ibis connection, optional
+        "memory" reads every row of a file, "duckdb" groups them first. With a connection, to
+        PostgreSQL or Spark say, `data` is the name of a table there.
+    grid : int or Grid, optional
+        Let the engine round continuous columns, each to so many values, so that rows repeat and
+        can be counted; `Fit.rounded` says what that does to the answer.
+    max_cells : int
+        Distinct rows that an engine may give back. More are refused before they are fetched.
+    resume : Fit, optional
+        Draws of the same fit that exist already: `Interrupted.partial` after Ctrl-C, or a loaded
+        file. The result is the same bit for bit.
+    progress : bool, optional
+        Whether to show a bar; by default on a terminal or in a notebook, after a second, unless
+        ``TVDBAYES_PROGRESS=0`` is in the environment.
+
+    Returns
+    -------
+    Fit
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> rng = np.random.default_rng(0)
+    >>> visits = rng.poisson(3, 500)
+    >>> visits[:50] += 15  # a broken counter
+    >>> fit = tb.fit("visits ~ 1", {"visits": visits}, n_draws=200)
+    >>> np.exp(fit.draws.mean(0)).round(1), np.exp(fit.kld_draws.mean(0)).round(1)
+    (array([3.]), array([4.5]))
+
+    Covariates, years at risk, and rows that stand for several:
+
+    >>> data = {
+    ...     "visits": [0, 1, 2, 3, 1, 4] * 40,
+    ...     "years": [1, 1, 2, 2, 3, 3] * 40,
+    ...     "smokes": ["no", "yes"] * 120,
+    ...     "times": [1, 2, 1, 1, 2, 1] * 40,
+    ... }
+    >>> fit = tb.fit("visits ~ smokes", data, exposure="years", weights="times", n_draws=0)
+    >>> fit.param_names
+    ('Intercept', 'smokes[T.yes]')
+    """
+    divergence = named(divergence, DIVERGENCES, "divergence", AbstractDivergence)
+    groups = named(partition, PARTITIONS, "partition", AbstractPartition)
+    prior = _prior(alpha, base_measure, n_atoms)
+    source = open_source(data, engine=engine, grid=grid, max_cells=max_cells)
+    found = survey(
+        formula,
+        source,
+        family=family,
+        link=link,
+        offset=offset,
+        exposure=exposure,
+        trials=trials,
+        weights=weights,
+        predictors=predictors,
+        network=None if network is None else network_of(network),
+        missing=missing,
+        collinear=collinear,
+    )
+    asked = Asked(
+        family=family,
+        link=link,
+        trials=trials,
+        partition=groups,
+        ridge=ridge,
+        bins=_starts(bins),
+        predictors=predictors and dict(predictors),
+        refine=refine,
+        missing=missing,
+        collinear=collinear,
+        device=device,
+        engine=Connection.of(engine),
+        grid=grid,
+        max_cells=max_cells,
+    )
+    # Only coefficients must be told apart.
+    linear = found.encoded.linear if network is None else Linear()
+    check_table(found.cells, found.model.family, linear, ridge)
+    try:
+        with progress_bar(progress, f"{n_draws} draws") as report:
+            posterior = posterior_bootstrap(
+                found.model,
+                found.cells,
+                divergence=divergence,
+                partition=groups,
+                n_draws=n_draws,
+                seed=seed,
+                prior=prior,
+                ridge=ridge,
+                bins=bins,
+                refine=refine,
+                n_jobs=n_jobs,
+                device=device,
+                resume=None if resume is None else _posterior_of(resume),
+                progress=report,
+            )
+    except Interrupted as stop:
+        raise Interrupted(str(stop), fit_of(found, stop.partial, asked)) from stop
+    made = fit_of(found, posterior, asked)
+    return made if found.coarsening is None else told_of_rounding(made, found.coarsening)
+
+
+def _starts(bins: Any) -> Any:
+    """The first count of each bin; what is none goes on as it is, for the message to show."""
+    return tuple(bins) if isinstance(bins, Iterable) and not isinstance(bins, str) else bins
+
+
+def _posterior_of(resume: object) -> Posterior:
+    if not isinstance(resume, Fit):
+        raise SettingsError(
+            f"resume takes what fit returned or Interrupted.partial; got {type(resume).__name__}."
+        )
+    return resume.posterior
+
+
+def _prior(alpha: float, base_measure: Cells | BaseMeasure | None, n_atoms: int) -> Prior | None:
+    if not (isinstance(alpha, Real) and alpha >= 0):
+        raise SettingsError(f"alpha must be a number of at least 0; got {alpha!r}.")
+    if alpha == 0:
+        if base_measure is not None:
+            raise SettingsError("A base_measure needs alpha above 0: how many rows it counts for.")
+        return None
+    if base_measure is None:
+        raise SettingsError(
+            f"alpha = {alpha} asks for a prior, so base_measure must be given: a table (Cells) or "
+            "a function (rng, size) to (x, y)."
+        )
+    return Prior(alpha, base_measure, n_atoms)

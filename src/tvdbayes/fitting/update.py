@@ -1,0 +1,86 @@
+"""A fit with rows added: the table grows, and the draws are taken anew.
+
+A posterior depends on rows through the table of distinct ones alone, and a fit remembers that
+table. So an update is no approximation: it is the fit to all rows, which need not be read again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tvdbayes._errors import DataError, FamilyError
+from tvdbayes.data.sources import AbstractSource, Data, Missing, Table, open_source
+from tvdbayes.fitting.fit_formula import fit as fit_all
+from tvdbayes.fitting.join import join
+from tvdbayes.fitting.options import all_options
+from tvdbayes.fitting.record import Fit
+
+__all__ = ["update"]
+
+_OF_SOURCES = ("engine", "grid", "max_cells")
+"""Options of `fit` on how rows are read."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Read(AbstractSource):
+    """Rows that have been read, checked and grouped already."""
+
+    read: Table
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.read.frame.columns)
+
+    def table(
+        self,
+        used: Sequence[str],
+        weights: str | None,
+        missing: Missing,
+        exact: Sequence[str] = (),
+    ) -> Table:
+        """The table, whose columns are those in use."""
+        return self.read
+
+
+def update(
+    fit: Fit,
+    new: Data,
+    *,
+    n_draws: int | None,
+    keep_rows: bool,
+    n_jobs: int | None,
+    device: str | None,
+    resume: Fit | None,
+    progress: bool | None,
+) -> Fit:
+    """See `Fit.update`."""
+    data, options = fit.data, all_options(fit)
+    if data is None or options is None:
+        raise DataError(
+            "This fit was read from a file of an earlier version, which kept too little of the "
+            "data and options to add rows. Fit all rows again with this version and save that."
+        )
+    if fit.rounded is not None:
+        raise DataError(
+            "The columns of this fit were rounded by an engine (grid=), to values that belong to "
+            "its rows alone. Fit all rows again, with the same grid."
+        )
+    added = open_source(new).table(list(data.columns), data.weights, options["missing"])
+    whole = join(data, added, keep_rows=keep_rows)
+    # The rows are here by now, whatever has read the earlier ones.
+    options = {name: value for name, value in options.items() if name not in _OF_SOURCES}
+    options |= {"device": device} | ({} if n_draws is None else {"n_draws": n_draws})
+    try:
+        return fit_all(
+            fit.formula,
+            _Read(whole),
+            n_jobs=n_jobs,
+            resume=resume,
+            progress=progress,
+            **options,
+        )
+    except (DataError, FamilyError) as error:
+        if " in row " not in str(error):
+            raise
+        first = whole.n_rows - added.n_rows
+        raise type(error)(f"{error} The first of the new rows is row {first}.") from error

@@ -1,0 +1,1 @@
+"""Formulas: how columns of the data become covariates and an outcome."""

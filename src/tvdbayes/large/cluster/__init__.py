@@ -1,0 +1,32 @@
+"""Fits to rows that no single worker can hold: every sum over rows is a map and a tree of sums."""
+
+from tvdbayes.large.cluster._chunks import Chunk, Rules, spread_of
+from tvdbayes.large.cluster._dask import dask_module
+from tvdbayes.large.cluster._groups import groups_for, scaled_up
+from tvdbayes.large.cluster._memory import give_memory_back
+from tvdbayes.large.cluster._rows import AbstractRows, DaskRows, HeldRows, joined, result_of
+from tvdbayes.large.cluster._solve import solve_rows
+from tvdbayes.large.cluster._sums import Given, Likelihood, Losses, Masses, Pulls
+from tvdbayes.large.cluster._weights import RowWeights
+
+__all__ = [
+    "AbstractRows",
+    "Chunk",
+    "DaskRows",
+    "Given",
+    "HeldRows",
+    "Likelihood",
+    "Losses",
+    "Masses",
+    "Pulls",
+    "RowWeights",
+    "Rules",
+    "dask_module",
+    "give_memory_back",
+    "groups_for",
+    "joined",
+    "result_of",
+    "scaled_up",
+    "solve_rows",
+    "spread_of",
+]

@@ -1,0 +1,263 @@
+"""Rows that lie together on a worker, and what all of them share."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+from scipy import sparse
+
+from tvdbayes._array import Ones, Segments
+from tvdbayes._errors import DataError
+from tvdbayes._typing import Array, BoolArray, IntArray
+from tvdbayes.data.cells import Cells
+from tvdbayes.models.model import Model
+from tvdbayes.models.predictors import AbstractBound
+from tvdbayes.objective import Layout, Pairs
+from tvdbayes.objective.partitions import Bins, Distinct, Grouping
+
+__all__ = ["Chunk", "Piece", "Rules", "pieces_of", "spread_of"]
+
+_FEWEST, _MOST = 1 << 12, 1 << 14
+"""Rows of a piece: many, so that adding its units to the sum costs little beside it; few, so that
+its arrays stay near the cache."""
+_ELEMENTS = 1 << 21
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Some consecutive rows, encoded; what all rows have alike is left out.
+
+    Parameters
+    ----------
+    number : int
+        Which chunk of the data it is: its weights depend on that.
+    x : (n, p)
+    y : (n,)
+        Outcomes, in the smallest type that holds them.
+    offset, trials, counts : (n,) or None
+        None where they are 0, 1 and 1.
+    groups : (n, R)
+        The group of each row in each partition; those of different partitions differ.
+    """
+
+    number: int
+    x: Array
+    y: Array
+    offset: Array | None
+    trials: Array | None
+    counts: Array | None
+    groups: IntArray
+
+    def __sizeof__(self) -> int:
+        # What Dask takes an object for, when it decides what to put on disk.
+        columns = (self.x, self.y, self.offset, self.trials, self.counts, self.groups)
+        return sum(column.nbytes for column in columns if column is not None)
+
+    @classmethod
+    def of(cls, number: int, cells: Cells, groups: IntArray, *, counted: bool) -> "Chunk":
+        """The rows of a table in which every row is its own x row; groups are (R, n)."""
+        return cls(
+            number,
+            cells.x,
+            _small(cells.y),
+            cells.offset if cells.offset.any() else None,
+            _small(cells.trials) if (cells.trials != 1).any() else None,
+            cells.counts if counted else None,
+            np.ascontiguousarray(groups.T.astype(np.min_scalar_type(int(groups.max())))),
+        )
+
+    @classmethod
+    def empty(cls, number: int, n_columns: int, n_partitions: int) -> "Chunk":
+        """A chunk none of whose rows counts."""
+        none = np.zeros(0)
+        groups = np.zeros((0, n_partitions), np.intp)
+        return cls(number, np.zeros((0, n_columns)), none, None, None, none, groups)
+
+    def cells(self, rows: slice, names: tuple[str, ...]) -> Cells:
+        """Some rows as a table; every row is its own x row."""
+        x = self.x[rows]
+        n = len(x)
+        return Cells(
+            x,
+            np.zeros(n) if self.offset is None else self.offset[rows],
+            np.ones(n) if self.trials is None else self.trials[rows].astype(float),
+            np.arange(n),
+            self.y[rows].astype(float),
+            np.ones(n) if self.counts is None else self.counts[rows],
+            names,
+        )
+
+
+def _small(values: Array) -> Array:
+    """The same whole numbers in the smallest type that holds them."""
+    small: Array = values.astype(np.min_scalar_type(int(values.max())))
+    return small
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """What is the same for every chunk.
+
+    Parameters
+    ----------
+    model : Model
+        With a family of one predictor.
+    scale_on : Cells
+        A small table whose mean and spread are those that coordinates are standardised by.
+    n_groups : int
+        Groups of all partitions together.
+    n_partitions : int
+    bins : Bins or None
+        Outcomes that are compared together, which hold all that occur; None where one of two
+        outcomes stands for both.
+    trials : (t,)
+        The numbers of trials that occur.
+    seed : int
+    """
+
+    model: Model
+    scale_on: Cells
+    n_groups: int
+    n_partitions: int
+    bins: Bins | None
+    trials: Array
+    seed: int
+
+    @property
+    def n_bins(self) -> int:
+        """Outcomes that a group is compared at."""
+        return 1 if self.bins is None else self.bins.n_bins
+
+    @property
+    def n_units(self) -> int:
+        """Groups x outcomes, whether they occur or not."""
+        return self.n_groups * self.n_bins
+
+    @cached_property
+    def nodes(self) -> tuple[IntArray, Array, Array]:
+        """The bin, outcome and weight of each node, see `Bins.nodes`."""
+        if self.bins is None:
+            return np.zeros(1, np.intp), np.ones(1), np.ones(1)
+        return self.bins.nodes(self.trials)
+
+    @cached_property
+    def bound(self) -> AbstractBound:
+        """The predictor, to take parameters from and to the user's coordinates."""
+        return self.model.bind(self.scale_on, self.scale_on)
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """So many rows of a chunk as are computed at a time."""
+
+    rules: Rules
+    layout: Layout
+    groups: IntArray
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """Every row with every node of every bin."""
+        cells, (_, y, _) = self.layout.cells, self.rules.nodes
+        family, bound = self.layout.family, self.layout.bound
+        if y.size == 1:
+            ones = np.ones((cells.n_x, 1))
+            return Pairs(family, bound, _each(cells.n_x), ones, cells.trials[:, None])
+        x_of_pair = Segments(np.repeat(np.arange(cells.n_x), y.size), cells.n_x)
+        trials = np.repeat(cells.trials, y.size)
+        # An outcome of others may be impossible here: it gets no mass, and one that is possible
+        # to be evaluated at.
+        outcome = np.where(self._possible, y, cells.y[:, None])
+        return Pairs(family, bound, x_of_pair, outcome.reshape(-1, 1), trials[:, None])
+
+    @cached_property
+    def _possible(self) -> BoolArray:
+        cells, (_, y, _) = self.layout.cells, self.rules.nodes
+        possible = self.layout.family.possible(np.ceil(y)[None], cells.trials[:, None])
+        return np.broadcast_to(possible, (cells.n_x, y.size))
+
+    def mass(self, weights: Array) -> Array:
+        """What the pmf of each pair is multiplied with, (Q, B), from weights of rows (n, B)."""
+        _, y, node_weight = self.rules.nodes
+        if y.size == 1:
+            return weights
+        share = np.where(self._possible, node_weight, 0.0)
+        return self.pairs.x_of_pair.spread(weights) * share.reshape(-1, 1)
+
+    def total(self, values: Array) -> Array:
+        """Sum over the pairs of each unit: (Q, B) to (U, B)."""
+        summed: Array = self._to_units.T @ self._slot_of_pair.total(values)
+        return summed
+
+    def spread(self, values: Array) -> Array:
+        """To each pair the sum over its units: (U, B) to (Q, B)."""
+        return self._slot_of_pair.spread(self._to_units @ values)
+
+    def data(self, weights: Array) -> Array:
+        """Mass of the data in each unit, (U, B), from weights of rows (n, B)."""
+        bins, y = self.rules.bins, self.layout.cells.y
+        if bins is None:
+            return self.total(weights * (y > 0)[:, None])
+        number = bins.number(y)
+        if (number < 0).any():
+            raise DataError(
+                "The data changed while they were read: an outcome is below all that were there. "
+                "Fit again when nobody writes to them."
+            )
+        units = self.groups.astype(np.intp) * bins.n_bins + number[:, None]
+        found: Array = self._ones(units).T @ weights
+        return found
+
+    @cached_property
+    def _slot_of_pair(self) -> Segments:
+        """A slot is a row and a bin."""
+        bin_of_node, y, _ = self.rules.nodes
+        n, n_bins = self.layout.cells.n_x, self.rules.n_bins
+        if y.size == n_bins:
+            return _each(n * n_bins)
+        slots = np.arange(n)[:, None] * n_bins + bin_of_node
+        return Segments(slots.ravel(), n * n_bins)
+
+    @cached_property
+    def _to_units(self) -> Ones:
+        n_bins = self.rules.n_bins
+        units = self.groups[:, None, :].astype(np.int32) * n_bins + np.arange(n_bins)[:, None]
+        return self._ones(units.reshape(-1, self.groups.shape[1]))
+
+    def _ones(self, columns: IntArray) -> Ones:
+        """Ones in these columns of each row, (rows, R)."""
+        n, r = columns.shape
+        entries = (np.ones(n * r), columns.ravel().astype(np.int32), np.arange(n + 1) * r)
+        return Ones(sparse.csr_array(entries, shape=(n, self.rules.n_units)))
+
+
+@cache
+def _each(n: int) -> Segments:
+    """Pieces of one entry each: the same for all pieces of a size."""
+    return Segments(np.arange(n), n)
+
+
+def pieces_of(chunk: Chunk, rules: Rules, n_draws: int) -> Iterator[Piece]:
+    """The rows of a chunk, so many at a time as suit so many draws."""
+    wanted = _ELEMENTS // (max(n_draws, 1) * rules.nodes[1].size)
+    size = max(min(wanted, _MOST), _FEWEST)
+    # All rows of a chunk may have a weight of 0: nothing is a sum too.
+    for start in range(0, max(len(chunk.x), 1), size):
+        rows = slice(start, start + size)
+        cells = chunk.cells(rows, rules.scale_on.names)
+        each = np.arange(cells.n_x)
+        grouped = Grouping(each, each, each[None])
+        layout = Layout(rules.model, cells, Distinct(), rules.scale_on, grouped=grouped)
+        yield Piece(rules, layout, chunk.groups[rows])
+
+
+def spread_of(cells: Cells) -> Cells:
+    """Two rows with the mean and the spread of a table: all that standardising looks at."""
+    weights = cells.x_counts / cells.n_obs
+    mean = weights @ cells.x
+    constant = np.ptp(cells.x, axis=0) == 0
+    # A constant column must stay one to the last bit.
+    mean = np.where(constant, cells.x[0], mean)
+    spread = np.where(constant, 0.0, np.sqrt(weights @ (cells.x - mean) ** 2))
+    x = np.stack([mean - spread, mean + spread])
+    return Cells(x, np.zeros(2), np.ones(2), np.arange(2), np.zeros(2), np.ones(2), cells.names)

@@ -1,0 +1,217 @@
+"""Problems whose values and derivatives are sums over rows that lie elsewhere."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tvdbayes._array import tiny
+from tvdbayes._typing import Array, IntArray
+from tvdbayes.large.cluster._rows import AbstractRows
+from tvdbayes.large.cluster._sums import Given, Likelihood, Losses, Masses, Pulls
+from tvdbayes.objective import GroupExpansion, Penalty, RowExpansion, RowPoint, gauss_newton
+from tvdbayes.objective.divergences import TVD, AbstractComparison
+from tvdbayes.solvers import Accuracy
+
+__all__ = ["SummedGroups", "SummedRows", "Table"]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The masses of reweighted data, in the units that have any.
+
+    Parameters
+    ----------
+    draws : (B,)
+        Numbers of the draws.
+    units : (U,)
+        The units that hold data.
+    share : (B,)
+        What a weight is multiplied with to be a mass: those of all rows add up to 1.
+    data : (U, B)
+    whole : (U, B) or None
+        Mass of each unit's group, where one of two outcomes stands for both.
+    """
+
+    draws: IntArray
+    units: IntArray
+    share: Array
+    data: Array
+    whole: Array | None
+
+    @classmethod
+    def make(cls, rows: AbstractRows, draws: IntArray, units: IntArray | None = None) -> "Table":
+        """Add up the weights of the draws with these numbers, in units that are known or found."""
+        data, whole, total = rows.total(Given(draws))
+        folded = rows.rules.bins is None
+        if units is None:
+            units = np.flatnonzero((whole if folded else data).max(1) > 0)
+        share = 1 / total
+        mass = share / rows.rules.n_partitions
+        return cls(
+            draws,
+            units,
+            share,
+            np.maximum(data[units] * mass, tiny(data)),
+            np.maximum(whole[units] * mass, tiny(whole)) if folded else None,
+        )
+
+    def take(self, index: IntArray) -> "Table":
+        """The draws in these places."""
+        whole = None if self.whole is None else self.whole.take(index, axis=1)
+        data = self.data.take(index, axis=1)
+        return replace(
+            self, draws=self.draws[index], share=self.share[index], data=data, whole=whole
+        )
+
+    def compare(self, mass: Array) -> AbstractComparison:
+        """These masses against those of the model (U, B)."""
+        if self.whole is None:
+            return TVD().compare(self.data, mass)
+        return TVD().compare_halves(self.data, mass, self.whole)
+
+
+@dataclass(frozen=True, eq=False)
+class SummedGroups:
+    """B reweighted data sets to be matched by the model, unit by unit.
+
+    Parameters
+    ----------
+    anchor : (d, U, 1)
+        Derivatives of the units' masses as a share of these, taken once; see `PooledUnits`.
+    """
+
+    rows: AbstractRows
+    table: Table
+    penalty: Penalty
+    anchor: Array
+    accuracy: Accuracy
+
+    kinked = True
+
+    @property
+    def n_params(self) -> int:
+        """D."""
+        return len(self.anchor)
+
+    @property
+    def n_draws(self) -> int:
+        """B."""
+        return self.table.draws.size
+
+    def take(self, index: IntArray) -> "SummedGroups":
+        """The problems with these numbers."""
+        return replace(self, table=self.table.take(index))
+
+    def batch_size(self, n: int) -> int:
+        """As many as are needed."""
+        return n
+
+    def at(self, theta: Array) -> "GroupsPoint":
+        """Evaluate at (d, B)."""
+        mass = self.masses(theta)
+        return GroupsPoint(self, theta, mass, self.table.compare(mass))
+
+    def masses(self, theta: Array) -> Array:
+        """Model masses (U, B) of the units."""
+        table = self.table
+        (mass,) = self.rows.total(Masses(table.draws, theta))
+        return mass[table.units] * (table.share / self.rows.rules.n_partitions)
+
+    def distance(self, theta: Array) -> Array:
+        """The divergence alone, (B,)."""
+        return self.table.compare(self.masses(theta)).total(np.zeros(self.n_draws))
+
+    def value(self, theta: Array) -> Array:
+        """The value itself, not smoothed, (B,)."""
+        return self.distance(theta) + self.penalty.value(theta)
+
+    def score(self, pool: Array) -> Array:
+        """The values of K common candidates (d, K) in every problem, (K, B)."""
+        same = np.ones(self.n_draws)
+        return np.stack([self.value(candidate[:, None] * same) for candidate in pool.T])
+
+
+@dataclass(frozen=True, eq=False)
+class GroupsPoint:
+    """`SummedGroups` at theta: masses compared."""
+
+    problem: SummedGroups
+    theta: Array
+    mass: Array
+    compared: AbstractComparison
+
+    def merit(self, tau: Array) -> Array:
+        """Smoothed value, (B,)."""
+        return self.compared.total(tau) + self.problem.penalty.value(self.theta)
+
+    def change(self, jacobian: Array, step: Array) -> Array:
+        """Change of the unit masses (U, B) along a step (d, B)."""
+        change: Array = np.einsum("iub,ib->ub", jacobian, step)
+        return change
+
+    def expand(self, tau: Array, pull: Array | None) -> GroupExpansion:
+        """Gradient by one more sum over rows, curvature from the anchor."""
+        problem, table = self.problem, self.problem.table
+        slope, bend = self.compared.derivatives(tau, pull)
+        at_units = np.zeros((problem.rows.rules.n_units, problem.n_draws))
+        at_units[table.units] = slope * (table.share / problem.rows.rules.n_partitions)
+        (grad,) = problem.rows.total(Pulls(table.draws, self.theta, at_units))
+        grad = grad + problem.penalty.grad(self.theta)
+        jacobian = problem.anchor * self.mass
+        hess = gauss_newton(jacobian, bend)
+        problem.penalty.add_curvature(hess)
+        return GroupExpansion(self, tau, grad, hess, bend, jacobian)
+
+
+@dataclass(frozen=True, eq=False)
+class SummedRows:
+    """B reweighted data sets, compared with the model row by row: weighted maximum likelihood."""
+
+    rows: AbstractRows
+    draws: IntArray
+    share: Array
+    penalty: Penalty
+
+    kinked = False
+    accuracy = Accuracy(tau=0.0, decrement=1e-13, rounding=1e-14)
+
+    @property
+    def n_params(self) -> int:
+        """D."""
+        return self.rows.rules.bound.n_params
+
+    @property
+    def n_draws(self) -> int:
+        """B."""
+        return self.draws.size
+
+    def take(self, index: IntArray) -> "SummedRows":
+        """The problems with these numbers."""
+        return replace(self, draws=self.draws[index], share=self.share[index])
+
+    def batch_size(self, n: int) -> int:
+        """As many as are needed."""
+        return n
+
+    def at(self, theta: Array) -> RowPoint:
+        """Evaluate at (d, B)."""
+        merit, grad, hess = self.rows.total(Likelihood(self.draws, theta))
+        merit = merit * self.share + self.penalty.value(theta)
+        grad = grad * self.share + self.penalty.grad(theta)
+        hess = hess * self.share
+        self.penalty.add_curvature(hess)
+        return RowPoint(RowExpansion(merit, grad, hess))
+
+    def distance(self, theta: Array) -> Array:
+        """The divergence from data of which no two rows have the same x, (B,)."""
+        (loss,) = self.rows.total(Losses(self.draws, theta))
+        return loss * self.share
+
+    def value(self, theta: Array) -> Array:
+        """The value itself, (B,)."""
+        return self.distance(theta) + self.penalty.value(theta)
+
+    def score(self, pool: Array) -> Array:
+        """The values of K common candidates (d, K) in every problem, (K, B)."""
+        same = np.ones(self.n_draws)
+        return np.stack([self.value(candidate[:, None] * same) for candidate in pool.T])

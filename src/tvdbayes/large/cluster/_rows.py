@@ -1,0 +1,127 @@
+"""Chunks of rows and sums over them: in this process, or kept on the workers of a Dask cluster.
+
+A sum over chunks is a tree whose shape depends on their number alone, so that the result is the
+same bit for bit whatever the number of workers, and when some of them die on the way.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any, TypeVar
+
+from tvdbayes._errors import MemoryBudgetError, TVDBayesError
+from tvdbayes.large.cluster._chunks import Chunk, Rules
+from tvdbayes.large.cluster._dask import dask_module
+from tvdbayes.large.cluster._memory import give_memory_back
+from tvdbayes.large.cluster._sums import AbstractSum, Sums, added
+from tvdbayes.sampling.execution import single_threaded
+
+__all__ = ["AbstractRows", "DaskRows", "HeldRows", "joined", "result_of"]
+
+Part = TypeVar("Part")
+
+_BRANCHES = 8
+
+
+class AbstractRows(ABC):
+    """Rows that sums are taken over."""
+
+    rules: Rules
+
+    @abstractmethod
+    def total(self, wanted: AbstractSum) -> Sums:
+        """A sum over all rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeldRows(AbstractRows):
+    """Chunks in the memory of this process."""
+
+    rules: Rules
+    chunks: Sequence[Chunk]
+
+    def total(self, wanted: AbstractSum) -> Sums:
+        """A sum over all rows."""
+        return _tree([_over(chunk, self.rules, wanted) for chunk in self.chunks], _sum)
+
+
+@dataclass(frozen=True, eq=False)
+class DaskRows(AbstractRows):
+    """Chunks that the workers of a cluster hold.
+
+    Parameters
+    ----------
+    rules : Rules
+    client : distributed.Client
+    chunks : list of Future
+        Each a `Chunk`. The cluster knows how each was made: it puts on disk what does not fit, and
+        makes again what is lost with a worker.
+    """
+
+    rules: Rules
+    client: Any
+    chunks: Sequence[Any]
+
+    def total(self, wanted: AbstractSum) -> Sums:
+        """A sum over all rows."""
+        submit = self.client.submit
+        # As the result of a task it is sent to each worker once, and made again if that dies; what
+        # a client scatters to a worker is lost with it.
+        asked = submit(_same, wanted, pure=False)
+        parts = self.client.map(_there, self.chunks, rules=self._rules, wanted=asked, pure=False)
+        found: Sums = result_of(_tree(parts, lambda some: submit(_sum, some, pure=False)))
+        return found
+
+    @cached_property
+    def _rules(self) -> Any:
+        return self.client.submit(_same, self.rules, pure=False)
+
+
+def _same(value: Part) -> Part:
+    return value
+
+
+def _over(chunk: Chunk, rules: Rules, wanted: AbstractSum) -> Sums:
+    with single_threaded():
+        return wanted.over(chunk, rules)
+
+
+def _there(chunk: Chunk, rules: Rules, wanted: AbstractSum) -> Sums:
+    found = _over(chunk, rules, wanted)
+    give_memory_back()
+    return found
+
+
+def _sum(parts: Sequence[Sums]) -> Sums:
+    return reduce(added, parts)
+
+
+def _tree(parts: Sequence[Part], add: Callable[[Sequence[Part]], Part]) -> Part:
+    """All parts added up, eight neighbours at a time."""
+    while len(parts) > 1:
+        parts = [add(parts[at : at + _BRANCHES]) for at in range(0, len(parts), _BRANCHES)]
+    return parts[0]
+
+
+def joined(client: Any, parts: Sequence[Any], join: Callable[[Sequence[Any]], Any]) -> Any:
+    """The results of tasks, neighbours joined in a tree on the workers."""
+    if len(parts) == 1:
+        return result_of(client.submit(join, parts, pure=False))
+    return result_of(_tree(parts, lambda some: client.submit(join, some, pure=False)))
+
+
+def result_of(future: Any) -> Any:
+    """The result of a task; workers that die of it are an error that says so."""
+    try:
+        return future.result()
+    except TVDBayesError as error:
+        # The client keeps what was raised, and with its traceback all that was in reach: chunks.
+        said = type(error)(str(error))
+        error.__traceback__ = None
+        raise said from None
+    except dask_module("distributed").KilledWorker as error:
+        raise MemoryBudgetError(
+            "Workers were lost again and again over the same rows, most likely for want of "
+            "memory. Give each worker more memory, or make the chunks smaller (chunk_rows)."
+        ) from error

@@ -1,0 +1,417 @@
+"""The door for data that are too large for one worker: sums over rows on a Dask cluster."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from tvdbayes._errors import (
+    BoundaryWarning,
+    ConvergenceWarning,
+    DataError,
+    FamilyError,
+    FormulaError,
+    SeparationWarning,
+    SettingsError,
+    SmallGroupsWarning,
+    TooFewRowsWarning,
+    warn,
+)
+from tvdbayes._typing import IntArray
+from tvdbayes.data.cells import Cells
+from tvdbayes.data.sources import Table
+from tvdbayes.fitting.fit_formula import fit
+from tvdbayes.fitting.progress import progress_bar
+from tvdbayes.fitting.record import Fit
+from tvdbayes.formula.columns import require_name, trials_of
+from tvdbayes.formula.family import family_by_name
+from tvdbayes.formula.guard import (
+    calculated_with,
+    categories_in,
+    not_by_category,
+    read_formula,
+)
+from tvdbayes.large.cluster import (
+    DaskRows,
+    Rules,
+    dask_module,
+    groups_for,
+    joined,
+    result_of,
+    scaled_up,
+    solve_rows,
+    spread_of,
+)
+from tvdbayes.large.look import Look, Used
+from tvdbayes.large.pieces import AbstractPieces, open_pieces
+from tvdbayes.large.recipe import Recipe, encode_piece, join_frames, some_rows
+from tvdbayes.large.record import LargeFit
+from tvdbayes.models.families import AbstractFamily
+from tvdbayes.objective import Layout, Objective
+from tvdbayes.objective.divergences import KLD, TVD
+from tvdbayes.objective.partitions import Bins, LearnedGroups, learn_bins, report_groups
+from tvdbayes.sampling.bootstrap import AUTO_RIDGE, Solved
+from tvdbayes.sampling.rules import is_frequent, unsure
+from tvdbayes.sampling.weights import Stream
+from tvdbayes.solvers import Solution, Status
+
+__all__ = ["LargeFit", "fit_large"]
+
+_CHUNK_ROWS = 1 << 18
+_SAMPLE_ROWS = 100_000
+_MOST_NODES = 500
+_STAGES = 4
+"""What comes before the draws: a look, a sample, groups, chunks."""
+
+
+def fit_large(
+    formula: str,
+    data: Any,
+    *,
+    client: Any = None,
+    family: str | AbstractFamily = "bernoulli",
+    link: str | None = None,
+    n_draws: int = 50,
+    seed: int = 0,
+    offset: str | None = None,
+    exposure: str | None = None,
+    trials: str | int | None = None,
+    weights: str | None = None,
+    ridge: float | Literal["auto"] = "auto",
+    chunk_rows: int = _CHUNK_ROWS,
+    progress: bool | None = None,
+) -> "LargeFit":
+    """Fit a model to rows that no single worker can hold, on a Dask cluster.
+
+    The covariates need not repeat (where they do, `fit` groups tables of any size). A sample of
+    100,000 rows is fitted here first: it gives the starts, the coding of the columns, and the rule
+    by which rows are put into groups. Rows then stay on the workers, and each step of the search
+    is a sum over all of them. Random weights are made again wherever they are needed.
+
+    Parameters
+    ----------
+    formula : str
+        As in `fit`. Levels of categories are those of all rows, at most 1,000 in a column; what
+        ``center``, ``scale``, ``poly`` and ``bs`` remember of the data is that of the sample.
+    data : Dask DataFrame, or path
+        A path, a pattern such as ``"parts/*.parquet"``, or a folder, of Parquet or CSV files that
+        every worker can read. Rows with gaps are an error.
+    client : distributed.Client, optional
+        The cluster. None starts one worker for each core of this machine, and stops them at the
+        end; a script must then be guarded by ``if __name__ == "__main__":``.
+    family : str or AbstractFamily
+        One with a single predictor: "bernoulli", "binomial", "poisson", "geometric".
+    link : str, optional
+        As in `fit`.
+    n_draws, seed : int
+        Posterior draws, and the seed that fixes them. The result is the same bit for bit for any
+        number of workers, but not for another order of the rows or other `chunk_rows`.
+    offset, exposure, trials, weights, ridge
+        As in `fit`.
+    chunk_rows : int
+        Rows that are kept and computed together. Partitions of a Dask DataFrame stay as they are.
+    progress : bool, optional
+        Whether to show a bar; by default only on a terminal, after a second.
+
+    Returns
+    -------
+    LargeFit
+
+    Examples
+    --------
+    Workers are threads here; leave out ``client=`` to get a process for each core:
+
+    >>> import numpy as np, pandas as pd, tvdbayes as tb
+    >>> from dask.dataframe import from_pandas
+    >>> from distributed import Client
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=1000)
+    >>> y = rng.random(1000) < 1 / (1 + np.exp(-x))
+    >>> data = from_pandas(pd.DataFrame({"bought": y, "price": x}), npartitions=2)
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
+    ...     fit = tb.fit_large("bought ~ price", data, client=client, n_draws=2)
+    >>> fit
+    bought ~ price
+    <Bernoulli fit by tvd to 1,000 rows: 2 draws of 2 parameters, 100.0% certified minima>
+    """
+    law = _law(family, link)
+    _check(n_draws, seed, chunk_rows)
+    pieces = open_pieces(data, chunk_rows)
+    options = {"offset": offset, "exposure": exposure, "weights": weights}
+    used = _used(formula, pieces.columns, law, trials, options)
+    with _cluster(client) as there, progress_bar(progress, "all rows") as report:
+        stage = _Stages(n_draws, report)
+        look = _look(there, pieces, used, law)
+        stage.done()
+        sample = _fit_sample(
+            formula,
+            _sample(there, pieces, used, look, seed),
+            family=family,
+            link=link,
+            n_draws=n_draws,
+            seed=seed,
+            offset=offset,
+            exposure=exposure,
+            trials=trials,
+            weights=weights,
+            ridge=ridge,
+            progress=False,
+        )
+        stage.done()
+        recipe, rules = _recipe(sample, used, look, seed)
+        stage.done()
+        rows = DaskRows(rules, there, _chunks(there, pieces, look, recipe))
+        stage.done()
+        solved = solve_rows(
+            rows,
+            sample.posterior.minimiser,
+            sample.posterior.kld_minimiser,
+            n_draws=n_draws,
+            ridge=AUTO_RIDGE if ridge == "auto" else float(ridge),
+            progress=stage.draws,
+        )
+    made = LargeFit(sample, _whole(sample, recipe.groups, rules, solved, look.n_rows), look.n_rows)
+    _warn_of(made)
+    return made
+
+
+def _law(family: str | AbstractFamily, link: str | None) -> AbstractFamily:
+    """The family, which must have one predictor."""
+    by_level = isinstance(family, str) and family in ("categorical", "ordinal")
+    law = None if by_level else family_by_name(family, link)
+    if law is None or law.levels or len(law.predictors) > 1:
+        name = family if isinstance(family, str) else type(family).__name__
+        raise FamilyError(
+            f"The family {name!r} has several predictors, which rows on a cluster are not fitted "
+            'with. Use "bernoulli", "binomial", "poisson" or "geometric", or fit a sample of the '
+            "rows with tvdbayes.fit."
+        )
+    return law
+
+
+def _check(n_draws: object, seed: object, chunk_rows: object) -> None:
+    for name, value, least in (
+        ("n_draws", n_draws, 0),
+        ("seed", seed, 0),
+        ("chunk_rows", chunk_rows, 1),
+    ):
+        if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
+            raise SettingsError(
+                f"{name} must be a whole number of at least {least}; got {value!r}."
+            )
+
+
+def _used(
+    formula: str,
+    columns: list[str],
+    law: AbstractFamily,
+    trials: str | int | None,
+    options: dict[str, str | None],
+) -> Used:
+    """What the formula and the options use of the data."""
+    reading = read_formula(formula, columns)
+    asked = reading.trials if trials is None else trials
+    for option, name in options.items():
+        if name is not None:
+            require_name(name, option)
+    if isinstance(asked, bool) or not isinstance(asked, str | Real | None):
+        raise DataError(
+            f"trials= takes the name of a column or a number; got {type(asked).__name__}."
+        )
+    if not (law.needs_trials and isinstance(asked, str)):
+        # No row is needed to see that these are missing, or out of place.
+        none = np.zeros(0, np.intp)
+        trials_of(Table(pd.DataFrame(), np.ones(0), none, none, 0), asked, law)
+    for given in (asked, *options.values()):
+        if isinstance(given, str) and given not in columns:
+            raise DataError(
+                f"{given!r} is no column of the data. Columns: {', '.join(columns[:30])}."
+            )
+    levels = categories_in(reading.terms) | ({asked} if isinstance(asked, str) else set())
+    return Used(
+        reading.outcome,
+        reading.columns,
+        levels,
+        frozenset(calculated_with(reading.terms)),
+        not_by_category(reading.terms),
+        trials=asked,
+        **options,
+    )
+
+
+@contextmanager
+def _cluster(client: Any) -> Iterator[Any]:
+    """A client of the user's, or of a cluster that lives as long as this."""
+    distributed = dask_module("distributed")
+    if client is None:
+        with (
+            distributed.LocalCluster(threads_per_worker=1, dashboard_address=":0") as cluster,
+            distributed.Client(cluster) as own,
+        ):
+            yield own
+        return
+    if not isinstance(client, distributed.Client) or client.asynchronous:
+        raise SettingsError(
+            "client must be a distributed.Client that is not asynchronous; "
+            f"got {type(client).__name__}."
+        )
+    if client.status != "running":
+        raise SettingsError(f"The client is {client.status}. Connect to the cluster again.")
+    yield client
+
+
+class _Stages:
+    """How far a fit is: what comes before the draws counts for a tenth each."""
+
+    def __init__(self, n_draws: int, report: Callable[[int, int], None] | None) -> None:
+        self._each, self._report, self._n_done = max(n_draws // 10, 1), report, 0
+        self._total = n_draws + _STAGES * self._each
+
+    def done(self) -> None:
+        """One more stage is done."""
+        self._n_done += 1
+        self.draws(0, 0)
+
+    def draws(self, n_done: int, _: int) -> None:
+        """So many draws are done."""
+        if self._report is not None:
+            self._report(self._n_done * self._each + n_done, self._total)
+
+
+def _look(client: Any, pieces: AbstractPieces, used: Used, law: AbstractFamily) -> Look:
+    """Look at all rows, and refuse what cannot be used."""
+    parts = client.compute(pieces.each(used.columns, Look.at, [(used, law)] * len(pieces)))
+    look: Look = joined(client, parts, Look.join)
+    look.check(used, law)
+    return look
+
+
+def _sample(client: Any, pieces: AbstractPieces, used: Used, look: Look, seed: int) -> pd.DataFrame:
+    """Rows drawn at random, and those without which the data are not known."""
+    rng = Stream.generator(seed, Stream.ROWS)
+    drawn = rng.choice(look.n_rows, min(look.n_rows, _SAMPLE_ROWS), replace=False)
+    rows = np.union1d(drawn, look.must_see())
+    ends = np.cumsum(look.sizes)
+    cuts = np.searchsorted(rows, np.append(0, ends))
+    mine = [
+        (rows[a:b] - (end - size), used.columns, size) if b > a else None
+        for a, b, end, size in zip(cuts, cuts[1:], ends, look.sizes, strict=False)
+    ]
+    parts = client.compute(pieces.each(used.columns, some_rows, mine))
+    found: pd.DataFrame = joined(client, parts, join_frames)
+    return found
+
+
+def _fit_sample(formula: str, frame: pd.DataFrame, **options: Any) -> Fit:
+    """The ordinary fit of the sample, which is silent about what only concerns its size."""
+    of_size = (
+        *(BoundaryWarning, ConvergenceWarning, SeparationWarning),
+        *(SmallGroupsWarning, TooFewRowsWarning),
+    )
+    with warnings.catch_warnings():
+        for kind in of_size:
+            warnings.simplefilter("ignore", kind)
+        try:
+            return fit(formula, frame, **options)
+        except (DataError, FamilyError, FormulaError) as error:
+            raise type(error)(
+                f"In the sample of {len(frame):,} rows that is fitted first: {error}"
+            ) from error
+
+
+def _recipe(sample: Fit, used: Used, look: Look, seed: int) -> tuple[Recipe, Rules]:
+    """How all rows are encoded, grouped and compared: as the sample is, in groups for all rows."""
+    cells, model = sample.posterior.cells, sample.posterior.model
+    groups = groups_for(cells, look.n_rows, model.complexity(cells), seed)
+    recipe = Recipe(used, model.family, sample.encoding, cells.names, groups)
+    trials = np.unique(cells.trials)
+    bins = None if model.family.binary else _bins(cells, groups, model.family)
+    sizes = recipe.sizes
+    rules = Rules(model, spread_of(cells), sum(sizes), len(sizes), bins, trials, seed)
+    n_nodes = rules.nodes[1].size
+    if n_nodes > _MOST_NODES:
+        raise DataError(
+            f"The outcome {used.outcome!r} is spread so widely (up to {cells.y.max():g}) that each "
+            f"row needs {n_nodes} probabilities; at most {_MOST_NODES} are computed on a cluster. "
+            "Cap the outcome, or fit a sample of the rows with tvdbayes.fit."
+        )
+    return recipe, rules
+
+
+def _bins(cells: Cells, groups: LearnedGroups, law: AbstractFamily) -> Bins:
+    """Outcomes that are compared together; they leave no gap, since the sample has both ends."""
+    grouping = groups.group(cells)
+    size = report_groups(cells, groups.name, grouping).median_size
+    outcomes = np.unique(cells.y)
+    learned = learn_bins(cells, grouping, size) or Bins(outcomes, outcomes)
+    return learned.filled().isolating(law.spikes)
+
+
+def _chunks(client: Any, pieces: AbstractPieces, look: Look, recipe: Recipe) -> list[Any]:
+    """Encode all pieces that have rows, on the workers, where they stay."""
+    shared, starts = dask_module("dask").delayed(recipe, pure=False), np.cumsum((0, *look.sizes))
+    mine = [
+        (shared, number, int(start), size) if size else None
+        for number, (start, size) in enumerate(zip(starts, look.sizes, strict=False))
+    ]
+    chunks = client.compute(pieces.each(recipe.used.columns, encode_piece, mine))
+    dask_module("distributed").wait(chunks)
+    for chunk in chunks:
+        if chunk.status != "finished":
+            result_of(chunk)
+    return list(chunks)
+
+
+def _whole(
+    sample: Fit, groups: LearnedGroups, rules: Rules, solved: tuple[Solved, Solved], n_rows: int
+) -> Fit:
+    """The draws of all rows in the place of those of the sample."""
+    cells, (alone, found) = sample.posterior.cells, solved
+    layout = Layout(rules.model, cells, groups, cells, rules.model.family.binary, rules.bins)
+    report = report_groups(scaled_up(cells, n_rows), groups.name, layout.grouping)
+    posterior = replace(
+        sample.posterior,
+        divergence=TVD(),
+        partition=groups,
+        minimiser=alone.robust.theta[:, 0],
+        minimiser_distance=float(alone.distance[0]),
+        kld_minimiser=alone.twin.theta[:, 0],
+        draws=found.robust.theta.T,
+        distance=found.distance,
+        status=_status(Objective(layout, TVD()), found.robust),
+        n_iter=found.robust.n_iter,
+        decrement=found.robust.decrement,
+        residual=found.robust.residual,
+        kld_draws=found.twin.theta.T,
+        kld_distance=found.twin_distance,
+        kld_status=_status(Objective(layout, KLD()), found.twin),
+        shift=np.zeros(len(alone.robust.theta)),
+        groups=report,
+        bins=rules.bins,
+    )
+    return replace(sample, posterior=posterior)
+
+
+def _status(objective: Objective, found: Solution) -> IntArray:
+    """How draws ended; whether an optimum is at infinity can be seen on the sample."""
+    layout = objective.layout
+    theta = layout.bound.from_user(found.theta)
+    problem = objective.on(np.repeat(layout.cells.p[:, None], theta.shape[1], axis=1))
+    away = objective.runs_away(problem, theta)
+    return np.where(away, int(Status.SEPARATED), found.status)
+
+
+def _warn_of(made: LargeFit) -> None:
+    for label, status in (("", made.status), ("ordinary (KLD) ", made.kld_status)):
+        badly = unsure(status) + int((status == Status.SEPARATED).sum())
+        if is_frequent(badly, status.size):
+            warn(
+                f"{badly} of {status.size} {label}draws ended without a certified minimum, or "
+                "have it at infinity; `status` says which. They are kept.",
+                ConvergenceWarning,
+            )

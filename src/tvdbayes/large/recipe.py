@@ -1,0 +1,159 @@
+"""From a piece of the data to a chunk of encoded rows with their groups."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from formulaic import ModelSpec
+
+from tvdbayes._errors import DataError
+from tvdbayes._typing import Array, IntArray
+from tvdbayes.data.cells import Cells
+from tvdbayes.data.sources import Table, open_data
+from tvdbayes.formula.columns import numbers, offsets, trials_of
+from tvdbayes.formula.design import encode_table
+from tvdbayes.large.cluster import Chunk
+from tvdbayes.large.look import Used
+from tvdbayes.models.families import AbstractFamily
+from tvdbayes.objective.partitions import LearnedGroups
+from tvdbayes.sampling.execution import single_threaded
+
+__all__ = ["Recipe", "encode_piece", "join_frames", "some_rows"]
+
+_CODED = 1 << 14
+_LABELLED = 1024
+"""Rows whose groups are found at a time: distances to a thousand centres then stay in the cache."""
+
+
+def some_rows(frame: pd.DataFrame, rows: IntArray, used: Sequence[str], size: int) -> pd.DataFrame:
+    """These rows of a piece, which had so many rows at the first look."""
+    _require_size(frame, size)
+    return open_data(frame).rows(used).iloc[rows]
+
+
+def join_frames(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Rows of neighbours, in their order."""
+    return pd.concat(list(parts), ignore_index=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """How rows are encoded and grouped: as a sample of them was.
+
+    Parameters
+    ----------
+    used : Used
+        The columns, and what for.
+    law : AbstractFamily
+    spec : formulaic.ModelSpec
+        How columns become covariates.
+    names : tuple of str
+        The covariates.
+    groups : LearnedGroups
+    """
+
+    used: Used
+    law: AbstractFamily
+    spec: ModelSpec
+    names: tuple[str, ...]
+    groups: LearnedGroups
+
+    @property
+    def sizes(self) -> list[int]:
+        """Groups of each partition, those that may stay empty included."""
+        groups = self.groups
+        own = len(groups.common)
+        return [len(centres) + own for centres in groups.centres] or [own + 1]
+
+    def chunk(self, frame: pd.DataFrame, number: int, first: int) -> Chunk:
+        """Encode the piece with this number, which begins at this row of the data."""
+        rows = np.arange(first, first + len(frame))
+        if self.used.weights is not None:
+            # What a row without weight holds may be known to nobody.
+            counted = open_data(frame).rows([self.used.weights])[self.used.weights] != 0
+            frame, rows = frame[counted.to_numpy()], rows[counted]
+        # Few rows at a time, since coding takes many times the memory of what it makes.
+        parts = [
+            self._coded(frame[at : at + _CODED], rows[at : at + _CODED])
+            for at in range(0, len(frame), _CODED)
+        ]
+        if not parts:
+            return Chunk.empty(number, len(self.names), len(self.sizes))
+        cells = Cells(
+            np.concatenate([part.x for part, _ in parts]),
+            np.concatenate([part.offset for part, _ in parts]),
+            np.concatenate([part.trials for part, _ in parts]),
+            np.arange(len(frame)),
+            np.concatenate([part.y for part, _ in parts]),
+            np.concatenate([part.counts for part, _ in parts]),
+            self.names,
+        )
+        groups = np.concatenate([groups for _, groups in parts], axis=1)
+        groups += np.cumsum([0, *self.sizes[:-1]])[:, None]
+        return Chunk.of(number, cells, groups, counted=self.used.weights is not None)
+
+    def _coded(self, frame: pd.DataFrame, numbers_of: IntArray) -> tuple[Cells, IntArray]:
+        """Some rows as a table in which every row is its own x row, and their groups (R, n)."""
+        used, n = self.used, len(frame)
+        each = np.arange(n)
+        rows = open_data(frame).rows(used.columns)
+        table = Table(rows, np.ones(n), each, numbers_of, n)
+        offset = offsets(table, used.offset, used.exposure)
+        cells = Cells(
+            self._covariates(table),
+            np.zeros(n) if offset is None else offset,
+            trials_of(table, used.trials, self.law),
+            each,
+            numbers(table, used.outcome),
+            np.ones(n) if used.weights is None else numbers(table, used.weights),
+            self.names,
+        )
+        # Rows may have changed since the first look.
+        self.law.check_outcomes(cells.y, cells.trials, numbers=numbers_of)
+        with single_threaded():
+            groups = [
+                self.groups.group(_rows_of(cells, slice(at, at + _LABELLED))).groups
+                for at in range(0, n, _LABELLED)
+            ]
+        return cells, np.concatenate(groups, axis=1)
+
+    def _covariates(self, table: Table) -> Array:
+        x = np.ascontiguousarray(encode_table((self.spec,), self.names, table))
+        for name, column in zip(self.names, x.T, strict=True):
+            wrong = ~np.isfinite(column)
+            if wrong.any():
+                raise DataError(
+                    f"Every value of {name!r} must be a finite number; among rows "
+                    f"{table.rows[0]} to {table.rows[-1]}, {table.listing(wrong, column)}. "
+                    "Drop or repair these rows first."
+                )
+        return x
+
+
+def encode_piece(frame: pd.DataFrame, recipe: Recipe, number: int, first: int, size: int) -> Chunk:
+    """See `Recipe.chunk`; the piece had so many rows at the first look."""
+    _require_size(frame, size)
+    return recipe.chunk(frame, number, first)
+
+
+def _require_size(frame: pd.DataFrame, size: int) -> None:
+    if len(frame) != size:
+        raise DataError(
+            f"The data changed while they were read: a part had {size:,} rows, and now has "
+            f"{len(frame):,}. Fit again when nobody writes to them."
+        )
+
+
+def _rows_of(cells: Cells, rows: slice) -> Cells:
+    """Some rows of a table in which every row is its own x row."""
+    y = cells.y[rows]
+    return Cells(
+        cells.x[rows],
+        cells.offset[rows],
+        cells.trials[rows],
+        np.arange(len(y)),
+        y,
+        cells.counts[rows],
+        cells.names,
+    )

@@ -1,0 +1,204 @@
+"""What `fit_large` returns: the draws of all rows, beside a fit of a sample of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from tvdbayes._typing import Array, IntArray
+from tvdbayes.data.sources import Data
+from tvdbayes.fitting.record import Fit
+from tvdbayes.objective.partitions import GroupReport
+from tvdbayes.results.effects import Effect
+from tvdbayes.sampling.summary import IntervalKind, Summary
+from tvdbayes.solvers import Status
+
+__all__ = ["LargeFit"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LargeFit:
+    """A model fitted to rows that lie elsewhere: estimates and draws, robust beside ordinary.
+
+    Parameters
+    ----------
+    sample : Fit
+        The ordinary fit of the sample of rows that was brought here: its draws are wider, and its
+        rows, misfit and pictures are those of the sample. Beside rows drawn at random it holds up
+        to 20 rows of each level and the rows with the smallest and largest numbers.
+    whole : Fit
+        The draws of all rows, beside the rows of the sample: for predictions and effects.
+    n_rows : int
+        Rows of the data.
+
+    Examples
+    --------
+    What needs the rows themselves is asked of the sample, here all of them:
+
+    >>> import numpy as np, pandas as pd, tvdbayes as tb
+    >>> from dask.dataframe import from_pandas
+    >>> from distributed import Client
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=1000)
+    >>> y = rng.random(1000) < 1 / (1 + np.exp(-x))
+    >>> data = from_pandas(pd.DataFrame({"bought": y, "price": x}), npartitions=1)
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
+    ...     fit = tb.fit_large("bought ~ price", data, client=client, n_draws=2)
+    >>> fit.n_rows
+    1000
+    >>> print(fit.sample.groups)
+    kmeans: 10 partitions of 24 groups, median 60 rows, slopes from groups too steep by about 1.0%
+    >>> fit.estimate.round(1), fit.kld_estimate.round(1)  # the truth: 0 and 1
+    (array([0. , 0.9]), array([0. , 0.8]))
+    """
+
+    sample: Fit
+    whole: Fit
+    n_rows: int
+
+    @property
+    def formula(self) -> str:
+        """As given."""
+        return self.sample.formula
+
+    @property
+    def param_names(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self.whole.param_names
+
+    @property
+    def estimate(self) -> Array:
+        """Point estimate (d,), the minimiser for the unweighted data."""
+        return self.whole.posterior.minimiser
+
+    @property
+    def kld_estimate(self) -> Array:
+        """Maximum likelihood on all rows, (d,)."""
+        return self.whole.posterior.kld_minimiser
+
+    @property
+    def draws(self) -> Array:
+        """Posterior draws, (B, d)."""
+        return self.whole.posterior.draws
+
+    @property
+    def kld_draws(self) -> Array:
+        """The ordinary twin on the same random weights, (B, d)."""
+        return self.whole.posterior.kld_draws
+
+    @property
+    def distance(self) -> Array:
+        """The total variation distance that each draw reached, (B,)."""
+        return self.whole.posterior.distance
+
+    @property
+    def status(self) -> IntArray:
+        """How the search of each draw ended, codes of `Status`, (B,)."""
+        return self.whole.posterior.status
+
+    @property
+    def kld_status(self) -> IntArray:
+        """The same for the ordinary twin, (B,)."""
+        return self.whole.posterior.kld_status
+
+    @property
+    def groups(self) -> GroupReport:
+        """Which rows were compared together; sizes are estimated from the sample."""
+        return self.whole.posterior.groups
+
+    @property
+    def seed(self) -> int:
+        """As given."""
+        return self.whole.posterior.seed
+
+    def summary(
+        self,
+        interval: float = 0.9,
+        *,
+        kind: IntervalKind = "equal",
+        rope: tuple[float, float] | None = None,
+    ) -> Summary:
+        """Coefficients with intervals, robust beside ordinary; see `Posterior.summary`.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, tvdbayes as tb
+        >>> from dask.dataframe import from_pandas
+        >>> from distributed import Client
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=1000)
+        >>> y = rng.random(1000) < 1 / (1 + np.exp(-x))
+        >>> data = from_pandas(pd.DataFrame({"bought": y, "price": x}), npartitions=1)
+        >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
+        ...     fit = tb.fit_large("bought ~ price", data, client=client, n_draws=2)
+        >>> table = fit.summary()
+        >>> table["mean"].round(1), table["kld_mean"].round(1)
+        (array([0.2, 0.9]), array([0.1, 0.8]))
+        """
+        return self.whole.summary(interval, kind=kind, rope=rope)
+
+    def predict(
+        self,
+        new: Data,
+        kind: Literal["mean", "pmf", "outcome", "class"] = "mean",
+        *,
+        interval: float = 0.9,
+        outcomes: Sequence[object] | None = None,
+        seed: int | None = None,
+        ordinary: bool = False,
+    ) -> pd.DataFrame:
+        """Predict rows of new data, which fit into memory; see `Fit.predict`.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, tvdbayes as tb
+        >>> from dask.dataframe import from_pandas
+        >>> from distributed import Client
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=1000)
+        >>> y = rng.random(1000) < 1 / (1 + np.exp(-x))
+        >>> data = from_pandas(pd.DataFrame({"bought": y, "price": x}), npartitions=1)
+        >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
+        ...     fit = tb.fit_large("bought ~ price", data, client=client, n_draws=2)
+        >>> fit.predict({"price": [-1.0, 1.0]})["mean"].round(1).tolist()
+        [0.3, 0.7]
+        """
+        return self.whole.predict(
+            new, kind, interval=interval, outcomes=outcomes, seed=seed, ordinary=ordinary
+        )
+
+    def effects(
+        self,
+        variable: str,
+        *,
+        at: Mapping[str, object] | None = None,
+        outcome: object = None,
+        ordinary: bool = False,
+    ) -> Effect:
+        """Average effect of a column over the rows of the sample; see `Fit.effects`.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, tvdbayes as tb
+        >>> from dask.dataframe import from_pandas
+        >>> from distributed import Client
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=1000)
+        >>> y = rng.random(1000) < 1 / (1 + np.exp(-x))
+        >>> data = from_pandas(pd.DataFrame({"bought": y, "price": x}), npartitions=1)
+        >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
+        ...     fit = tb.fit_large("bought ~ price", data, client=client, n_draws=2)
+        >>> fit.effects("price").estimate.round(1)
+        array([0.2])
+        """
+        return self.whole.effects(variable, at=at, outcome=outcome, ordinary=ordinary)
+
+    def __repr__(self) -> str:
+        certified = np.mean(self.status == Status.CONVERGED) if self.status.size else 1.0
+        law = type(self.whole.posterior.model.family).__name__
+        return (
+            f"{self.formula}\n<{law} fit by tvd to {self.n_rows:,} rows: {len(self.draws)} draws "
+            f"of {len(self.param_names)} parameters, {certified:.1%} certified minima>"
+        )

@@ -1,0 +1,1 @@
+"""Models: the family of the outcome and the predictor of its parameters."""

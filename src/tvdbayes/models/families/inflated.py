@@ -1,0 +1,440 @@
+"""Wrappers around any family of counts: too many zeros, no zeros, a largest recorded value."""
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import ClassVar
+
+import numpy as np
+
+from tvdbayes._array import log1m_exp, xp
+from tvdbayes._errors import FamilyError, SettingsError
+from tvdbayes._typing import Array, BoolArray
+from tvdbayes.models.families._base import AbstractFamily, Jet, bordered
+from tvdbayes.models.families._support import panels
+from tvdbayes.models.families.links import Logit
+
+__all__ = ["Censored", "Hurdle", "ZeroInflated", "ZeroTruncated"]
+
+_CERTAIN = 1e-6
+_TOO_RARE = 1e-5
+"""A tail rarer than this is summed itself; a likelier one is what the rest leaves."""
+_RARE = 1e-3
+"""Above this share of counts above 0, drawing until there is one is quick."""
+_REACH = 1e6
+_MOST_BELOW = 10_000
+_ALMOST_NONE = 1e-9
+"""A base that is so rarely above 0 is then 1."""
+
+
+class _Wrapper(AbstractFamily):
+    """What wrappers take over from the family inside."""
+
+    base: AbstractFamily
+
+    counts: ClassVar[bool] = True
+    about_zeros: ClassVar[bool] = True
+
+    def _check_base(self) -> None:
+        base: object = self.base
+        if not (isinstance(base, AbstractFamily) and base.counts):
+            raise SettingsError(
+                f"{type(self).__name__} goes around a family of counts such as Poisson(); "
+                f"got {base!r}."
+            )
+        if self.about_zeros and (
+            0.0 in base.spikes or not base.possible(xp.zeros(1), xp.ones(1)).all()
+        ):
+            raise SettingsError(
+                f"{type(self).__name__} changes how zeros arise, but {base!r} already does, or "
+                "cannot make any. Put it around a plain family of counts."
+            )
+        names = self.predictors
+        if len(set(names)) < len(names):
+            raise SettingsError(
+                f"Two predictors of {self!r} have the same name: {', '.join(names[1:])}. "
+                "Rename the parameter of the family inside."
+            )
+
+    @property
+    def on_device(self) -> bool:
+        return self.base.on_device
+
+    @property
+    def single_precision(self) -> bool:
+        return self.base.single_precision
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        return self.base.predictors
+
+    @property
+    def needs_trials(self) -> bool:
+        return self.base.needs_trials
+
+    @property
+    def spikes(self) -> tuple[float, ...]:
+        return (*self.base.spikes, 0.0)
+
+    def saturated(self, y: Array, trials: Array) -> Array:
+        return self.base.saturated(y, trials)
+
+    def possible(self, y: Array, trials: Array) -> BoolArray:
+        return self.base.possible(y, trials)
+
+    def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
+        return self.base.nodes(eta[: len(self.base.predictors)], trials, power)
+
+
+class _WithZeros(_Wrapper):
+    """One more predictor: the log odds of a zero that the family inside does not make."""
+
+    extra: ClassVar[str]
+    needs: ClassVar[str] = "outcomes that are 0 or that the family inside can make"
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        return (*self.base.predictors, self.extra)
+
+    def saturated(self, y: Array, trials: Array) -> Array:
+        guess = xp.where(y > 0, -2.0, 0.0)
+        return xp.concatenate([self.base.saturated(y, trials), guess[None]])
+
+    def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
+        # The base may sum by strides, in which a single outcome with a law of its own is lost.
+        y, weights = self.base.nodes(eta[:-1], trials, power)
+        y, weights = xp.broadcast_arrays(y, weights)
+        zero = xp.zeros_like(y[:1])
+        return (
+            xp.concatenate([zero, xp.maximum(y, 1.0)]),
+            xp.concatenate([zero + 1, xp.where(y < 1, 0.0, weights)]),
+        )
+
+    def _zero(self, eta: Array) -> Array:
+        """Probability of a zero from outside."""
+        return Logit().tail_slope(xp.array(True), eta[-1])[0]
+
+    def degenerate(self, eta: Array, trials: Array) -> BoolArray:
+        certain: BoolArray = self.pmf(xp.zeros(eta.shape[1:]), eta, trials) > 1 - _CERTAIN
+        return certain
+
+
+@dataclass(frozen=True)
+class ZeroInflated(_WithZeros):
+    """Counts of a base family, but some rows are zero for another reason.
+
+    P(0) = inflation + (1 - inflation) * base(0); the further predictor is the log odds of
+    inflation.
+
+    Parameters
+    ----------
+    base : AbstractFamily
+        A count family.
+
+    Examples
+    --------
+    By name it is "zero_inflated_poisson" and so on. The inflation is constant unless
+    ``predictors={"inflation": "~ child"}`` gives it covariates:
+
+    >>> import numpy as np, tvdbayes as tb
+    >>> rng = np.random.default_rng(0)
+    >>> fish = rng.poisson(3, 2000) * (rng.random(2000) < 0.7)  # 30% did not fish at all
+    >>> fit = tb.fit("fish ~ 1", {"fish": fish}, family="zero_inflated_poisson", n_draws=0)
+    >>> fit.param_names
+    ('Intercept', 'inflation:Intercept')
+    >>> rate, odds = np.exp(fit.estimate)
+    >>> print(f"{rate:.1f} fish, {odds / (1 + odds):.0%} of the rows inflated")
+    3.0 fish, 31% of the rows inflated
+    """
+
+    base: AbstractFamily
+
+    name: ClassVar[str] = "zero_inflated"
+    suits: ClassVar[str] = "X, and zeros for another reason"
+    extra: ClassVar[str] = "inflation"
+
+    def __post_init__(self) -> None:
+        self._check_base()
+
+    def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
+        inside, score, bend = self.base.log_jet(y, eta[:-1], trials)
+        (log_zero, zero_1, zero_2), (log_rest, rest_1, rest_2) = Logit().log_tails(eta[-1])
+        both = xp.logaddexp(log_zero, log_rest + inside)
+        value = xp.where(y == 0, both, log_rest + inside)
+        # How much of this outcome comes from inside: all of it unless it is 0.
+        own = xp.exp(log_rest + inside - value)
+        other = xp.where(y == 0, xp.exp(log_zero - both), 0.0)
+        apart = zero_1 - rest_1
+        first = xp.concatenate([own * score, (other * zero_1 + own * rest_1)[None]])
+        mixed = own * other
+        second = bordered(
+            own * bend + mixed * score[:, None] * score,
+            -mixed * apart * score,
+            other * zero_2 + own * rest_2 + mixed * apart * apart,
+        )
+        return value, first, second
+
+    def slopes(self, y: Array, eta: Array, trials: Array) -> tuple[Array, Array]:
+        inside, slope = self.base.slopes(y, eta[:-1], trials)
+        zero, zero_1 = Logit().tail_slope(xp.array(True), eta[-1])
+        here = y == 0
+        pmf = zero * here + (1 - zero) * inside
+        return pmf, xp.concatenate([(1 - zero) * slope, (zero_1 * (here - inside))[None]])
+
+    def mean(self, eta: Array, trials: Array) -> Array:
+        return (1 - self._zero(eta)) * self.base.mean(eta[:-1], trials)
+
+    def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
+        kept = rng.random(eta.shape[1:]) >= self._zero(eta)
+        return kept * self.base.sample(rng, eta[:-1], trials)
+
+
+@dataclass(frozen=True)
+class ZeroTruncated(_Wrapper):
+    """Counts of a base family among which zeros cannot be seen.
+
+    Parameters
+    ----------
+    base : AbstractFamily
+        A count family.
+
+    Examples
+    --------
+    By name it is "truncated_poisson" and so on. Nights of hotel guests, of whom none stays 0:
+
+    >>> import numpy as np, tvdbayes as tb
+    >>> nights = np.random.default_rng(0).poisson(1.5, 2000)
+    >>> data = {"nights": nights[nights > 0]}
+    >>> fit = tb.fit("nights ~ 1", data, family="truncated_poisson", n_draws=0)
+    >>> np.exp(fit.estimate).round(1)  # the mean of those seen is 1.9
+    array([1.5])
+    """
+
+    base: AbstractFamily
+
+    name: ClassVar[str] = "truncated"
+    suits: ClassVar[str] = "X, without zeros"
+    needs: ClassVar[str] = "whole outcomes of at least 1"
+
+    def __post_init__(self) -> None:
+        self._check_base()
+
+    def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
+        value, score, bend = self.base.log_jet(y, eta, trials)
+        log_zero, zero_1, zero_2 = self.base.log_jet(xp.zeros_like(y), eta, trials)
+        # A base that makes nothing but zeros leaves odds that can still be squared.
+        log_zero = xp.minimum(log_zero, -1e-150)
+        log_seen = log1m_exp(log_zero)
+        odds = xp.exp(log_zero - log_seen)
+        return (
+            value - log_seen,
+            score + odds * zero_1,
+            bend + odds * zero_2 + odds * (1 + odds) * zero_1[:, None] * zero_1,
+        )
+
+    def mean(self, eta: Array, trials: Array) -> Array:
+        return self.base.mean(eta, trials) / self._seen(eta, trials)
+
+    def _seen(self, eta: Array, trials: Array) -> Array:
+        """Probability that the base makes no zero."""
+        log_zero = self.base.log_pmf(xp.zeros(eta.shape[1:]), eta, trials)
+        seen: Array = xp.maximum(-xp.expm1(log_zero), 1e-300)
+        return seen
+
+    def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
+        trials = xp.broadcast_to(trials, eta.shape[1:])
+        drawn = xp.zeros(eta.shape[1:])
+        seen = self._seen(eta, trials)
+        drawn[seen < _ALMOST_NONE] = 1.0
+        often = (seen > _RARE) & (drawn == 0)
+        while (missing := often & (drawn == 0)).any():
+            drawn[missing] = self.base.sample(rng, eta[:, missing], trials[missing])
+        rare = drawn == 0
+        if rare.any():
+            # Nearly all would be zeros: go up from 1 until the cumulated mass is enough.
+            left = rng.random(int(rare.sum()))
+            y = xp.ones(left.size)
+            for _ in range(_MOST_BELOW):
+                left -= self.pmf(y, eta[:, rare], trials[rare])
+                open_ = left > 1e-15
+                if not open_.any():
+                    break
+                y[open_] += 1
+            else:
+                raise FamilyError(
+                    f"{self!r} cannot be sampled here: nearly all counts would be 0, and the "
+                    "others are huge. Look for a coefficient that ran away."
+                )
+            drawn[rare] = y
+        return drawn
+
+    def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
+        y, weights = self.base.nodes(eta, trials, power)
+        return xp.where(y < 1, 1.0, y), xp.where(y < 1, 0.0, weights)
+
+    def possible(self, y: Array, trials: Array) -> BoolArray:
+        return self.base.possible(y, trials) & (y >= 1)
+
+    def degenerate(self, eta: Array, trials: Array) -> BoolArray:
+        certain: BoolArray = self.pmf(xp.ones(eta.shape[1:]), eta, trials) > 1 - _CERTAIN
+        return certain
+
+
+@dataclass(frozen=True)
+class Hurdle(_WithZeros):
+    """Zeros by a law of their own, positive counts by the truncated base family.
+
+    Parameters
+    ----------
+    base : AbstractFamily
+        A count family.
+
+    Examples
+    --------
+    By name it is "hurdle_poisson" and so on; the further predictor is the log odds of a zero:
+
+    >>> import numpy as np, tvdbayes as tb
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.poisson(3, 2000) * (rng.random(2000) < 0.7)
+    >>> fit = tb.fit("y ~ 1", {"y": y}, family="hurdle_poisson", n_draws=0)
+    >>> fit.param_names
+    ('Intercept', 'zero:Intercept')
+    >>> rate, odds = np.exp(fit.estimate)
+    >>> print(f"{odds / (1 + odds):.0%} zeros; seen: {np.mean(y == 0):.0%}")
+    34% zeros; seen: 34%
+    """
+
+    base: AbstractFamily
+
+    name: ClassVar[str] = "hurdle"
+    suits: ClassVar[str] = "X, zeros by a law of their own"
+    extra: ClassVar[str] = "zero"
+
+    def __post_init__(self) -> None:
+        self._check_base()
+
+    def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
+        inside = ZeroTruncated(self.base).log_jet(xp.maximum(y, 1.0), eta[:-1], trials)
+        tail = Logit().log_tail(y == 0, eta[-1])
+        positive = y > 0
+        value, score, bend = (xp.where(positive, part, 0.0) for part in inside)
+        first = xp.concatenate([score, tail[1][None]])
+        return value + tail[0], first, bordered(bend, 0 * score, tail[2])
+
+    def mean(self, eta: Array, trials: Array) -> Array:
+        return (1 - self._zero(eta)) * ZeroTruncated(self.base).mean(eta[:-1], trials)
+
+    def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
+        kept = rng.random(eta.shape[1:]) >= self._zero(eta)
+        return kept * ZeroTruncated(self.base).sample(rng, eta[:-1], trials)
+
+
+@dataclass(frozen=True)
+class Censored(_Wrapper):
+    """Counts of a base family that are recorded only up to `upper`, which means "or more".
+
+    Parameters
+    ----------
+    base : AbstractFamily
+        A count family.
+    upper : int
+        The largest count that is recorded.
+
+    Examples
+    --------
+    A questionnaire whose last box says "5 or more":
+
+    >>> import numpy as np, tvdbayes as tb
+    >>> visits = np.minimum(np.random.default_rng(0).poisson(4, 2000), 5)
+    >>> law = tb.Censored(tb.Poisson(), 5)
+    >>> fit = tb.fit("visits ~ 1", {"visits": visits}, family=law, n_draws=0)
+    >>> np.exp(fit.estimate).round(1)
+    array([4.])
+    """
+
+    base: AbstractFamily
+    upper: int
+
+    about_zeros: ClassVar[bool] = False
+    name: ClassVar[str] = "censored"
+    needs: ClassVar[str] = "whole outcomes from 0 to its upper limit"
+
+    def __post_init__(self) -> None:
+        self._check_base()
+        whole = isinstance(self.upper, Integral) and not isinstance(self.upper, bool)
+        if not (whole and 1 <= self.upper <= _MOST_BELOW):
+            raise SettingsError(
+                f"upper must be a whole number from 1 to {_MOST_BELOW:,}; got {self.upper!r}."
+            )
+
+    @property
+    def on_device(self) -> bool:
+        return False
+
+    @property
+    def spikes(self) -> tuple[float, ...]:
+        return (*self.base.spikes, float(self.upper))
+
+    def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
+        value, score, bend = self.base.log_jet(xp.minimum(y, self.upper - 1.0), eta, trials)
+        at = xp.broadcast_to(y >= self.upper, value.shape)
+        if at.any():
+            eta, trials = (
+                xp.broadcast_to(eta, (len(eta), *at.shape)),
+                xp.broadcast_to(trials, at.shape),
+            )
+            if at.ndim == 2 and (at == at[:, :1]).all():
+                # Whole rows: a dispersion that they share is then seen to be shared.
+                rows = xp.flatnonzero(at[:, 0])
+                tail = self._log_tail(eta[:, rows], trials[rows])
+                value[rows], score[:, rows], bend[:, :, rows] = tail
+            else:
+                tail = self._log_tail(eta[:, at][..., None], trials[at][..., None])
+                value[at], score[:, at], bend[:, :, at] = (part[..., 0] for part in tail)
+        return value, score, bend
+
+    def _log_tail(self, eta: Array, trials: Array) -> Jet:
+        """Log of the probability of `upper` or more, with derivatives, at eta (k, n, B)."""
+        jet = self._sum(xp.arange(float(self.upper)), xp.ones(self.upper), eta, trials)
+        jet = (1 - jet[0], -jet[1], -jet[2])
+        rare = jet[0] < _TOO_RARE
+        if rare.any():
+            beyond, weights = panels(xp.array(self.upper * _REACH), xp.array(1.0), 0)
+            few = (eta[:, rare][..., None], trials[rare][..., None])
+            sums = self._sum(self.upper + beyond, weights, *few)
+            for mine, its in zip(jet, sums, strict=True):
+                mine[..., rare] = its[..., 0]
+        total = xp.maximum(jet[0], 1e-300)
+        first = jet[1] / total
+        return xp.log(total), first, jet[2] / total - first[:, None] * first
+
+    def _sum(self, y: Array, weights: Array, eta: Array, trials: Array) -> Jet:
+        """Sum of the base's pmf over y (S,), with derivatives."""
+        k, *shape = eta.shape
+        total, first, second = xp.zeros(shape), xp.zeros(eta.shape), xp.zeros((k, *eta.shape))
+        for outcome, weight in zip(y, weights, strict=True):
+            possible = self.base.possible(xp.ceil(outcome), trials)
+            at = xp.full((len(trials), 1), outcome) if possible.all() else outcome * possible
+            parts = self.base.jet(at, eta, trials)
+            for whole, part in zip((total, first, second), parts, strict=True):
+                xp.add(whole, xp.where(possible, weight * part, 0.0), out=whole)
+        return total, first, second
+
+    def mean(self, eta: Array, trials: Array) -> Array:
+        y, weights = self.nodes(eta, trials, 1.0)
+        mean: Array = (weights * y * self.pmf(y, eta[:, None], trials)).sum(0)
+        return mean
+
+    def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
+        return xp.minimum(self.base.sample(rng, eta, trials), float(self.upper))
+
+    def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
+        y = xp.arange(self.upper + 1.0).reshape((-1,) + (1,) * (eta.ndim - 1))
+        possible = self.possible(y, trials)
+        return xp.where(possible, y, 0.0), possible.astype(float)
+
+    def possible(self, y: Array, trials: Array) -> BoolArray:
+        return self.base.possible(y, trials) & (y <= self.upper)
+
+    def degenerate(self, eta: Array, trials: Array) -> BoolArray:
+        full = self.pmf(xp.full(eta.shape[1:], float(self.upper)), eta, trials)
+        return self.base.degenerate(eta, trials) | (full > 1 - _CERTAIN)

@@ -1,0 +1,401 @@
+"""A network as a predictor: layers of weights in front of the predictors of a family.
+
+Written with `xp`: the same lines predict with NumPy here, and are trained by JAX (`neural`).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import ClassVar, Literal, TypeVar
+
+import numpy as np
+
+from tvdbayes._array import Device, xp
+from tvdbayes._errors import SettingsError
+from tvdbayes._typing import Array, BoolArray, IntArray
+from tvdbayes.data.cells import Cells
+from tvdbayes.models.predictors._base import AbstractBound, AbstractPredictor
+from tvdbayes.models.predictors.linear import Linear
+
+__all__ = ["MLP", "BoundNetwork", "Layers"]
+
+Result = TypeVar("Result")
+
+_ELEMENTS = 1 << 22
+"""Hidden nodes x rows that are held at a time."""
+
+_SMALL = 0.1
+
+
+def _relu(values: Array) -> Array:
+    return xp.maximum(values, 0.0)
+
+
+def _relu_slope(values: Array) -> Array:
+    return xp.where(values > 0, 1.0, 0.0)
+
+
+def _silu(values: Array) -> Array:
+    found: Array = 0.5 * values * (1 + xp.tanh(values / 2))
+    return found
+
+
+def _silu_slope(values: Array) -> Array:
+    share = 0.5 * (1 + xp.tanh(values / 2))
+    slope: Array = share * (1 + values * (1 - share))
+    return slope
+
+
+def _tanh(values: Array) -> Array:
+    return xp.tanh(values)
+
+
+def _tanh_slope(values: Array) -> Array:
+    slope: Array = 1 - xp.tanh(values) ** 2
+    return slope
+
+
+_ACTIVATIONS: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {
+    "relu": (_relu, _relu_slope),
+    "silu": (_silu, _silu_slope),
+    "tanh": (_tanh, _tanh_slope),
+}
+"""What a hidden node does, and its derivative."""
+
+
+@dataclass(frozen=True)
+class MLP(AbstractPredictor):
+    """A network of fully connected layers beside a linear part, and how it is trained.
+
+    Its outputs are the main predictors of the family: one for a rate or a yes/no answer, one for
+    each level but the first of categories. Further predictors, such as a dispersion, are constant.
+
+    Every draw is a network of its own, trained on its own weights from its own random layers.
+
+    Parameters
+    ----------
+    hidden : tuple of int
+        Nodes of each hidden layer.
+    activation : "relu", "silu" or "tanh"
+        What a hidden node does.
+    direct : bool
+        Whether covariates also have a direct, linear way to the outputs. Its weights start at the
+        linear fit of the same draw, robust or ordinary, so that the layers only add what a line
+        cannot say. Without it a network starts at random, and robust ones at the ordinary network,
+        as in the paper: where wrong rows have drawn that along, no later step brings it back.
+    epochs : int
+        Passes over the data in each of the two phases.
+    learning_rate : float
+        Step of Adam at the start; it falls to 0 along a cosine. The second phase begins at
+        `second_rate` times it.
+    second_rate : float
+        See `learning_rate`.
+    batch_rows : int
+        Rows of a step; whole groups where groups are compared.
+    weight_decay : float
+        Penalty on the squared weights (not the biases) beside the divergence, in both phases.
+    hold_out : float
+        Share of the rows that a draw does not train on; it ends as the network of the epoch that
+        did best there, by a score that rewards honest probabilities. 0 keeps the last epoch.
+
+    Examples
+    --------
+    Through the main door it is ``tb.fit(..., network=tb.MLP((20, 20), epochs=50))``, or
+    ``network=(20, 20)`` for the settings that are the default. How large such a network is:
+
+    >>> import numpy as np, tvdbayes as tb
+    >>> model = tb.Model(tb.Bernoulli(), tb.MLP(hidden=(20, 20)))
+    >>> cells = tb.Cells.from_rows(np.ones((2, 3)), [0, 1])
+    >>> len(model.param_names(cells))
+    524
+    """
+
+    hidden: tuple[int, ...] = (50,)
+    activation: Literal["relu", "silu", "tanh"] = "relu"
+    direct: bool = True
+    epochs: int = 30
+    learning_rate: float = 0.01
+    second_rate: float = 0.3
+    batch_rows: int = 256
+    weight_decay: float = 3e-3
+    hold_out: float = 0.1
+
+    averages: ClassVar[bool] = False
+    # Without it networks lost 3 to 15 % of their log score on clean data (docs/networks.md).
+    reweighted: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        given: object = self.hidden
+        if not (isinstance(given, tuple) and all(_whole(n) and n >= 1 for n in given)):
+            raise SettingsError(
+                f"MLP needs hidden layers of whole numbers of nodes, such as (50,); got {given!r}."
+            )
+        if self.activation not in _ACTIVATIONS:
+            raise SettingsError(
+                f"activation must be one of {', '.join(map(repr, _ACTIVATIONS))}; "
+                f"got {self.activation!r}."
+            )
+        for name in ("epochs", "batch_rows"):
+            if not (_whole(getattr(self, name)) and getattr(self, name) >= 1):
+                raise SettingsError(
+                    f"{name} must be a whole number of at least 1; got {getattr(self, name)!r}."
+                )
+        for name, low in (("learning_rate", 0.0), ("second_rate", 0.0), ("weight_decay", -1.0)):
+            value = getattr(self, name)
+            if not (_number(value) and max(low, 0.0) <= value < np.inf and value > low):
+                raise SettingsError(
+                    f"{name} must be a number {'above' if low == 0 else 'of at least'} 0; "
+                    f"got {value!r}."
+                )
+        if not (_number(self.hold_out) and 0 <= self.hold_out < 1):
+            raise SettingsError(
+                f"hold_out must be a share of at least 0 and below 1; got {self.hold_out!r}."
+            )
+
+    def blocks(self, n_columns: int, n_main: int, n_more: int) -> tuple[tuple[int, ...], ...]:
+        return (tuple(range(n_columns)),) * n_main + ((-1,),) * n_more
+
+    def param_names(
+        self, names: tuple[str, ...], predictors: tuple[str, ...], n_main: int
+    ) -> tuple[str, ...]:
+        outputs = [name or "output" for name in predictors[:n_main]]
+        found: list[str] = []
+        before = list(names)
+        for number, size in enumerate((*self.hidden, n_main), 1):
+            last = number > len(self.hidden)
+            nodes = outputs if last else [f"hidden{number}.{node + 1}" for node in range(size)]
+            found += [f"{node}:{source}" for source in before for node in nodes]
+            found += [f"{node}:Intercept" for node in nodes]
+            before = nodes
+        if self.direct:
+            found += [f"{node}.direct:{source}" for source in names for node in outputs]
+        return (*found, *(f"{name}:Intercept" for name in predictors[n_main:]))
+
+    def complexity(self, n_varying: int, n_params: int) -> int:
+        return n_varying + 1
+
+    def fitted_by(
+        self, *, solving: Callable[[], Result], training: "Callable[[MLP], Result]"
+    ) -> Result:
+        return training(self)
+
+    def bind(self, cells: Cells, scale_on: Cells, n_main: int, n_more: int) -> "BoundNetwork":
+        weights = scale_on.x_counts / scale_on.n_obs
+        centre = weights @ scale_on.x
+        spread = np.sqrt(weights @ (scale_on.x - centre) ** 2)
+        # A constant column, such as an intercept, has nothing to say beside the biases.
+        scale = np.where(np.ptp(scale_on.x, axis=0) > 0, spread, np.inf)
+        layers = Layers(
+            (cells.x.shape[1], *self.hidden, n_main), self.direct, n_more, self.activation
+        )
+        return BoundNetwork(layers, (cells.x - centre) / scale, cells.offset, centre, scale)
+
+
+@dataclass(frozen=True)
+class Layers:
+    """How the parameters of one network lie in theta, and what it makes of them.
+
+    Theta holds the weights and biases of each layer, the direct way, and constants.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Nodes of all layers: columns, hidden ones, outputs.
+    direct : bool
+        Whether columns also have a linear way to the outputs.
+    n_more : int
+        Further predictors, each of which is one constant.
+    activation : str
+    """
+
+    sizes: tuple[int, ...]
+    direct: bool
+    n_more: int
+    activation: str
+
+    @property
+    def n_params(self) -> int:
+        """Number of parameters, d."""
+        between = sum((a + 1) * b for a, b in pairwise(self.sizes))
+        return between + self.direct * self.sizes[0] * self.sizes[-1] + self.n_more
+
+    @cached_property
+    def penalised(self) -> BoolArray:
+        """The weights between layers; biases and the direct way are free, as in a linear model."""
+        layers = [np.repeat([True, False], [a * b, b]) for a, b in pairwise(self.sizes)]
+        n_layers = sum(mark.size for mark in layers)
+        return np.concatenate([*layers, np.zeros(self.n_params - n_layers, bool)])
+
+    def layers(self, theta: Array) -> Iterator[tuple[Array, Array]]:
+        """Weights (from, to, ...) and biases (to, ...) of each layer, from theta (d, ...)."""
+        start = 0
+        for a, b in pairwise(self.sizes):
+            end = start + a * b
+            yield theta[start:end].reshape(a, b, *theta.shape[1:]), theta[end : end + b]
+            start = end + b
+
+    def direct_way(self, theta: Array) -> Array:
+        """Weights (columns, outputs, ...) of the direct way; none if there is none."""
+        a, b = self.direct * self.sizes[0], self.sizes[-1]
+        end = self.n_params - self.n_more
+        return theta[end - a * b : end].reshape(a, b, *theta.shape[1:])
+
+    def constants(self, theta: Array) -> Array:
+        """The further predictors, (n_more, ...)."""
+        return theta[self.n_params - self.n_more :]
+
+    def forward(self, theta: Array, x: Array) -> Array:
+        """Predictors (k, n) of one network theta (d,) at standardised rows (n, p)."""
+        act, _ = _ACTIVATIONS[self.activation]
+        values, last = x, len(self.sizes) - 2
+        for number, (weights, biases) in enumerate(self.layers(theta)):
+            values = values @ weights + biases
+            values = act(values) if number < last else values
+        if self.direct:
+            values = values + x @ self.direct_way(theta)
+        more = [xp.broadcast_to(one, values.shape[:1]) for one in self.constants(theta)]
+        return xp.stack([*values.T, *more])
+
+    def slope(self, theta: Array, x: Array, change: Array) -> Array:
+        """Derivatives (k, n) of the predictors along a change (n, p) of the rows."""
+        act, slope = _ACTIVATIONS[self.activation]
+        values, moved, last = x, change, len(self.sizes) - 2
+        for number, (weights, biases) in enumerate(self.layers(theta)):
+            values, moved = values @ weights + biases, moved @ weights
+            if number < last:
+                values, moved = act(values), moved * slope(values)
+        if self.direct:
+            moved = moved + change @ self.direct_way(theta)
+        return np.stack([*moved.T, *np.zeros((self.n_more, len(x)))])
+
+    def start(self, rng: np.random.Generator) -> Array:
+        """Random layers and nothing else, (d,).
+
+        Weights have variance 2 over the nodes before. Beside a direct way the last layer starts
+        small, so that a network starts as nearly linear.
+        """
+        found = np.zeros(self.n_params)
+        for number, (weights, _) in enumerate(self.layers(found)):
+            last = number == len(self.sizes) - 2
+            size = np.sqrt((1.0 if last else 2.0) / len(weights))
+            size *= _SMALL if last and self.direct else 1.0
+            weights[:] = rng.normal(0.0, size, weights.shape)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class BoundNetwork(AbstractBound):
+    """A network at fixed x rows, in standardised coordinates.
+
+    Parameters
+    ----------
+    layers : Layers
+    x : (n_x, p)
+        Standardised columns; one that was constant is 0.
+    offset : (n_x,)
+        Added to the first predictor.
+    centre, scale : (p,)
+        What the columns were standardised by; the scale of a constant one is infinite.
+    """
+
+    layers: Layers
+    x: Array
+    offset: Array
+    centre: Array
+    scale: Array
+
+    @property
+    def network(self) -> "BoundNetwork":
+        return self
+
+    @property
+    def n_params(self) -> int:
+        return self.layers.n_params
+
+    @property
+    def n_predictors(self) -> int:
+        return self.layers.sizes[-1] + self.layers.n_more
+
+    @property
+    def penalised(self) -> BoolArray:
+        return self.layers.penalised
+
+    def eta(self, theta: Array) -> Array:
+        found = self._of_each(theta, lambda one, part: self.layers.forward(one, self.x[part]))
+        found[0] += self.offset[:, None]
+        return found
+
+    def slope(self, theta: Array, change: Array) -> Array:
+        along = change[:, :-1] / self.scale
+        found = self._of_each(
+            theta, lambda one, part: self.layers.slope(one, self.x[part], along[part])
+        )
+        found[0] += change[:, -1:]
+        return found
+
+    def _of_each(self, theta: Array, made: Callable[[Array, slice], Array]) -> Array:
+        """What is made (k, rows) of each network of theta (d, B) at a stretch of rows."""
+        found = np.empty((self.n_predictors, len(self.x), theta.shape[1]))
+        size = max(1, _ELEMENTS // max(self.layers.sizes))
+        for start in range(0, len(self.x), size):
+            part = slice(start, start + size)
+            for draw, one in enumerate(theta.T):
+                found[:, part, draw] = made(one, part)
+        return found
+
+    @property
+    def line(self) -> Linear:
+        """A linear predictor of the same columns, with an intercept."""
+        main = (-1, *self._varying.tolist())
+        return Linear((main,) * self.layers.sizes[-1] + ((-1,),) * self.layers.n_more)
+
+    def with_line(self, theta: Array, coefficients: Array) -> Array:
+        """Networks (d, B) whose direct way is `line` with these (user's) coefficients."""
+        net, found, columns = self.layers, self.to_user(theta), self._varying
+        n_outputs, n_line = net.sizes[-1], net.sizes[-1] * (columns.size + 1)
+        by_output = coefficients[:n_line].reshape(n_outputs, columns.size + 1, -1)
+        *_, (_, biases) = net.layers(found)
+        biases += by_output[:, 0]
+        net.direct_way(found)[columns] = by_output[:, 1:].transpose(1, 0, 2)
+        net.constants(found)[:] = coefficients[n_line:]
+        return self.from_user(found)
+
+    @property
+    def _varying(self) -> IntArray:
+        return np.flatnonzero(np.isfinite(self.scale))
+
+    def cut(self, rows: slice | IntArray) -> "BoundNetwork":
+        return replace(self, x=self.x[rows], offset=self.offset[rows])
+
+    def put(self, device: Device) -> "BoundNetwork":
+        # Networks are evaluated here; `neural` puts what it trains on.
+        return self
+
+    def to_user(self, theta: Array) -> Array:
+        return self._rescaled(theta, 1 / self.scale, -self.centre / self.scale)
+
+    def from_user(self, theta: Array) -> Array:
+        return self._rescaled(
+            theta, np.where(np.isfinite(self.scale), self.scale, 0.0), self.centre
+        )
+
+    def _rescaled(self, theta: Array, scale: Array, shift: Array) -> Array:
+        """Multiply the weights that columns have, and move the biases behind them to match."""
+        found = np.array(theta, float)
+        layers = list(self.layers.layers(found))
+        direct = self.layers.direct_way(found)
+        for biases, weights in ((layers[0][1], layers[0][0]), (layers[-1][1], direct)):
+            if len(weights):
+                biases[:] += np.einsum("p,pj...->j...", shift, weights)
+                weights[:] *= scale.reshape(-1, *(1,) * (weights.ndim - 1))
+        return found
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -1,9 +1,0 @@
-"""Networks as predictors: how they are trained, by JAX.
-
-The maths of a network is in `predictors`, that of families and divergences where it always is. This
-room cuts a table into steps, and takes them for many draws at once.
-"""
-
-from tvdbayes.neural.trainer import Masses, Trainer, device_for, held_out_share
-
-__all__ = ["Masses", "Trainer", "device_for", "held_out_share"]

@@ -1,0 +1,217 @@
+"""Neighbouring outcomes that are compared together, where counts are large and spread thin.
+
+A group of rows whose outcomes are nearly all different says little: each observed outcome holds
+more mass than the model gives it, rates come out too low, and a free dispersion is driven to its
+boundary. A bin is as wide as the stretch that holds `ENOUGH_ROWS` rows in the typical group.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tvdbayes._array import gauss_sum
+from tvdbayes._errors import SettingsError
+from tvdbayes._typing import Array, IntArray
+from tvdbayes.data.cells import Cells
+from tvdbayes.objective.partitions._base import Grouping
+from tvdbayes.objective.partitions.groups import ENOUGH_ROWS
+
+__all__ = ["Bins", "learn_bins", "median_cell"]
+
+_LEAST_BINS = 3
+_ALL = 24
+"""Stretches of up to this many outcomes are summed one by one."""
+_FEW_PIECES, _MANY_PIECES = 4, 400
+"""A learned bin is narrower than what its rows spread over, so a law that fits is smooth in it; a
+bin that was asked for may be as wide as anyone likes."""
+_GROWTH = 3.0
+"""By how much a bin may be wider than the one before it: windows reach across gaps to outliers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Sorted stretches of outcomes, from `lows` to `highs` (both included).
+
+    Examples
+    --------
+    >>> from tvdbayes import Bins
+    >>> print(Bins.starting_at([0, 1, 2, 4], 9))
+    2 to 3, 4 to 9
+    """
+
+    lows: Array
+    highs: Array
+    most_pieces: int = _FEW_PIECES
+
+    @classmethod
+    def starting_at(cls, lows: Sequence[float], last: float) -> "Bins":
+        """Bins that begin at these outcomes; the last one ends at `last`."""
+        try:
+            first = np.asarray(lows, float)
+        except (ValueError, TypeError):
+            first = np.zeros(0)
+        good = first.ndim == 1 and first.size > 1 and bool(np.isfinite(first).all())
+        if not (good and (first == np.round(first)).all() and (np.diff(first) > 0).all()):
+            raise SettingsError(
+                "bins must be the first outcomes of at least two bins, whole numbers that "
+                f"increase; got {lows!r}."
+            )
+        first = first[first <= last]
+        if first.size < 2 or first[0] < 0:
+            raise SettingsError(
+                f"bins must start between 0 and the largest outcome, {last:g}; got {lows!r}."
+            )
+        ends = np.append(first[1:] - 1, last)
+        if (np.sqrt(ends) - np.sqrt(first) > _MANY_PIECES).any():
+            raise SettingsError(
+                f"A bin up to {last:g} is too wide to be summed. Start more bins below it."
+            )
+        return cls(first, ends, 2 * _MANY_PIECES)
+
+    @property
+    def n_bins(self) -> int:
+        """Number of bins."""
+        return len(self.lows)
+
+    def covering(self, y: Array) -> "Bins":
+        """These bins, and bins of their own for outcomes that lie in none."""
+        alone = np.unique(y[self._holds(y) < 0])
+        lows, highs = np.append(self.lows, alone), np.append(self.highs, alone)
+        order = np.argsort(lows)
+        return replace(self, lows=lows[order], highs=highs[order])
+
+    def filled(self) -> "Bins":
+        """These bins without gaps between them.
+
+        Outcomes that nobody has seen lie between bins that were learned; new data may have them.
+        """
+        return replace(self, highs=np.append(self.lows[1:] - 1, self.highs[-1]))
+
+    def isolating(self, outcomes: Sequence[float]) -> "Bins":
+        """These bins, with the given outcomes cut out to stand alone."""
+        lows, highs = self.lows, self.highs
+        for outcome in outcomes:
+            cut = (lows <= outcome) & (highs >= outcome)
+            left, right = cut & (lows < outcome), cut & (highs > outcome)
+            alone, before, after = (
+                np.full(n.sum(), outcome + step)
+                for n, step in ((cut, 0.0), (left, -1.0), (right, 1.0))
+            )
+            lows = np.sort(np.concatenate([lows[~cut], lows[left], alone, after]))
+            highs = np.sort(np.concatenate([highs[~cut], before, alone, highs[right]]))
+        return replace(self, lows=lows, highs=highs)
+
+    def number(self, y: Array) -> IntArray:
+        """The bin of each outcome, all of which must lie in one."""
+        return np.searchsorted(self.lows, y, side="right") - 1
+
+    def _holds(self, y: Array) -> IntArray:
+        number = self.number(y)
+        return np.where((number >= 0) & (y <= self.highs[number]), number, -1)
+
+    def nodes(self, cuts: Array) -> tuple[IntArray, Array, Array]:
+        """The bin of each node, the nodes, and their weights.
+
+        A weighted sum over the nodes of a bin is the sum over its outcomes: all of them near 0,
+        Gauss nodes of short stretches above. No stretch goes across one of the `cuts` (numbers of
+        trials), beyond which some rows have no outcomes.
+        """
+        found = []
+        for low, high in zip(self.lows, self.highs, strict=True):
+            ends = [*cuts[(cuts >= low) & (cuts < high)].tolist(), high]
+            pieces, start = [], low
+            for end in ends:
+                pieces += _pieces(start, end, self.most_pieces)
+                start = end + 1
+            found.append([np.concatenate(parts) for parts in zip(*pieces, strict=True)])
+        bins = np.repeat(np.arange(self.n_bins), [len(y) for y, _ in found])
+        y, weights = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return bins, y, weights
+
+    def __str__(self) -> str:
+        wide = self.highs > self.lows
+        named = [
+            f"{low:g} to {high:g}"
+            for low, high in zip(self.lows[wide], self.highs[wide], strict=True)
+        ]
+        return ", ".join(named[:6]) + (", ..." if len(named) > 6 else "")
+
+
+def _pieces(low: float, high: float, most: int) -> list[tuple[Array, Array]]:
+    """Nodes and weights of stretches that no law of counts is too narrow for: two deviations of a
+    Poisson law, the tightest that matters; but not many more than `most` of them.
+    """
+    found, least = [], np.ceil((high - low + 1) / most)
+    while low <= high:
+        length = _ALL if low < _ALL else max(_ALL, np.floor(2 * np.sqrt(low)), least)
+        end = min(low + length - 1, high)
+        found.append(gauss_sum(low, end, 12) if end - low >= _ALL else gauss_sum(low, end, _ALL))
+        low = end + 1
+    return found
+
+
+def learn_bins(cells: Cells, grouping: Grouping, group_size: float) -> Bins | None:
+    """Bins for a table whose median group has this many rows; None where none is needed.
+
+    A bin holds `ENOUGH_ROWS` rows of a typical group, but no more than a third of it.
+    """
+    windows = _windows(cells, grouping, min(ENOUGH_ROWS, group_size / _LEAST_BINS))
+    starts, widths, mass = (np.concatenate(parts) for parts in zip(*windows, strict=True))
+    if not starts.size:
+        return None
+    outcomes = np.unique(cells.y)
+    typical_at, typical = _medians(starts, widths, mass)
+    lows, highs = [], []
+    at, width = 0, 1.0
+    while at < outcomes.size:
+        low = outcomes[at]
+        nearest = min(int(np.searchsorted(typical_at, low)), typical_at.size - 1)
+        wanted = max(1.0, typical[nearest])
+        width = wanted if at == 0 else min(wanted, _GROWTH * width)
+        after = max(int(np.searchsorted(outcomes, low + width)), at + 1)
+        lows.append(low)
+        highs.append(outcomes[after - 1])
+        at = after
+    bins = Bins(np.array(lows), np.array(highs))
+    return bins if (bins.highs > bins.lows).any() else None
+
+
+def median_cell(cells: Cells, grouping: Grouping) -> float:
+    """Rows that share group and outcome with the median row, in the first partition."""
+    group = grouping.groups[0][grouping.atom_of_cell]
+    _, cell = np.unique(np.stack([group, cells.y], axis=1), axis=0, return_inverse=True)
+    size = np.bincount(cell.ravel(), cells.counts)[cell.ravel()]
+    order = np.argsort(size, kind="stable")
+    total = np.cumsum(cells.counts[order])
+    return float(size[order][np.searchsorted(total, total[-1] / 2)])
+
+
+def _windows(cells: Cells, grouping: Grouping, n_rows: float) -> list[tuple[Array, Array, Array]]:
+    """In every partition: the stretch from each cell on that holds enough rows of its group.
+
+    First outcome, width and mass; none for cells with too few rows above them.
+    """
+    found = []
+    for labels in grouping.groups:
+        group = labels[grouping.atom_of_cell]
+        order = np.lexsort((cells.y, group))
+        y, counts = cells.y[order], cells.counts[order]
+        _, first, number = np.unique(group[order], return_index=True, return_inverse=True)
+        after = np.append(first[1:], len(y))[number]
+        reached = np.cumsum(counts)
+        last = np.searchsorted(reached, (reached - counts) + n_rows - 1e-9)
+        inside = last < after
+        start = y[inside]
+        found.append((start, y[last[inside]] - start, counts[inside]))
+    return found
+
+
+def _medians(starts: Array, widths: Array, mass: Array) -> tuple[Array, Array]:
+    """The weighted median width for each distinct start."""
+    order = np.lexsort((widths, starts))
+    starts, widths, total = starts[order], widths[order], np.cumsum(mass[order])
+    distinct, first = np.unique(starts, return_index=True)
+    before = np.append(0.0, total)[first]
+    whole = np.append(before[1:], total[-1]) - before
+    return distinct, widths[np.searchsorted(total, before + whole / 2)]

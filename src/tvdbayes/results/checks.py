@@ -1,0 +1,486 @@
+"""Does the model look like the data? Outcomes, ranks, probabilities and groups, seen and expected.
+
+Every function takes the table of a fit and its predictive law, the mean of the model's laws over
+the draws (see `score` for how many of them). Rows count with their weights: a row of weight 2 is
+that row twice. The fit has seen these outcomes, so small departures are hidden, large ones not.
+"""
+
+from dataclasses import dataclass
+from numbers import Integral
+
+import numpy as np
+from scipy.special import betainc, ndtri
+
+from tvdbayes._errors import DataError, SettingsError
+from tvdbayes._typing import Array, ArrayLike
+from tvdbayes.data.cells import totals
+from tvdbayes.models.families import AbstractFamily
+from tvdbayes.results.laws import blocks, law_of, pieces, support
+from tvdbayes.results.prediction import NewRows, outcome_mean, pmf
+from tvdbayes.sampling.posterior import Posterior
+from tvdbayes.sampling.weights import Stream
+
+__all__ = [
+    "ByGroup",
+    "Calibration",
+    "Pit",
+    "PitHistogram",
+    "Rootogram",
+    "calibration",
+    "observed_by_group",
+    "pit",
+    "pit_histogram",
+    "quantile_residuals",
+    "rootogram",
+]
+
+_MOST_BARS, _LEAST_MOST = 60, 10
+_SOME_ROWS = 64
+"""Rows from which the range of a rootogram is read."""
+
+_RESIDUALS = 1
+"""The block of the stream of outcomes that residuals are randomised by."""
+
+_SMALLEST = float(np.finfo(float).eps) / 2
+"""Residuals stay within the normal quantile of this, which is 8.2 deviations."""
+
+_UNBOUNDED = 2.0**53
+
+
+@dataclass(frozen=True, eq=False)
+class Rootogram:
+    """How often each outcome was seen, and how often the model expects it.
+
+    Parameters
+    ----------
+    labels : tuple of str
+        Names of the bars: outcomes, stretches such as "10 to 19", or levels.
+    outcomes, ends : (K,)
+        First and last outcome of each bar; the last end may be infinite.
+    observed, expected : (K,)
+        Numbers of rows, in all as many as the table has.
+    low, high : (K,)
+        Ends of the interval for the observed number, bar by bar, if the model is right.
+    """
+
+    labels: tuple[str, ...]
+    outcomes: Array
+    ends: Array
+    observed: Array
+    expected: Array
+    low: Array
+    high: Array
+
+
+def rootogram(
+    posterior: Posterior,
+    interval: float = 0.9,
+    most: int | None = None,
+    *,
+    like: Rootogram | None = None,
+) -> Rootogram:
+    """Count outcomes beside what the model expects at the covariates of the data.
+
+    The ends of an interval are quantiles of binomial counts out of all rows, mixed over the draws;
+    each row has a probability of its own, so the true spread is that or less. Wide counts are
+    joined into at most `most` bars (60 unless given), and outcomes far from all that the model
+    expects are gathered in the first or the last one.
+
+    Examples
+    --------
+    >>> import tvdbayes as tb
+    >>> from tvdbayes.results.checks import rootogram
+    >>> cells = tb.Cells.from_counts([[1], [1], [1]], [0, 1, 3], [40, 30, 10])
+    >>> fit = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=0)
+    >>> shown = rootogram(fit)
+    >>> shown.labels[:4], shown.observed[:4]
+    (('0', '1', '2', '3'), array([40., 30.,  0., 10.]))
+    """
+    _require_interval(interval)
+    family, cells = posterior.model.family, posterior.cells
+    most = _MOST_BARS if most is None else most
+    starts = _bars(posterior, most) if like is None else like.outcomes
+    per_draw, x_counts = np.zeros((len(starts), 1)), cells.x_counts
+    for block in blocks(posterior, cells):
+        for piece in pieces(family, block, starts):
+            by_node = np.tensordot(x_counts[block.rows], piece.pmf, (0, 1))
+            bar = np.searchsorted(starts, piece.y, side="right") - 1
+            into = (bar == np.arange(len(starts))[:, None]) * piece.weights
+            per_draw = per_draw + into @ by_node
+    bar = np.searchsorted(starts, cells.y, side="right") - 1
+    top = support(family, cells)[1]
+    ends = np.append(starts[1:] - 1, top if top < _UNBOUNDED else np.inf)
+    tails = (1 - interval) / 2, (1 + interval) / 2
+    low, high = (_binomial_quantile(tail, cells.n_obs, per_draw / cells.n_obs) for tail in tails)
+    return Rootogram(
+        family.levels or tuple(map(_label, starts, ends)),
+        starts,
+        ends,
+        totals(bar, cells.counts, len(starts)),
+        per_draw.mean(1),
+        low,
+        high,
+    )
+
+
+def _bars(posterior: Posterior, most: int) -> Array:
+    """First outcomes of the bars."""
+    family, cells = posterior.model.family, posterior.cells
+    if not (isinstance(most, Integral) and most >= _LEAST_MOST):
+        raise SettingsError(
+            f"most must be a whole number of bars, at least {_LEAST_MOST}; got {most!r}."
+        )
+    low, top = support(family, cells)
+    if not family.counts:
+        return np.arange(low, top + 1)
+    # Where the model expects outcomes; what was seen beyond counts for twice that range.
+    some = np.linspace(0, cells.n_x - 1, min(cells.n_x, _SOME_ROWS)).round().astype(np.intp)
+    laws = [(b.rows, law_of(family, b, np.zeros(0))) for b in blocks(posterior, cells, some)]
+    y = np.concatenate([law.y for _, law in laws])
+    counts, order = cells.x_counts, np.argsort(y, kind="stable")
+    mass = np.concatenate([law.weights * (law.mass @ counts[rows]) for rows, law in laws])[order]
+    # A tiny mass everywhere, in case that all laws ran away.
+    cdf = np.cumsum(mass + 1e-300) / (mass + 1e-300).sum()
+    first, last = np.round(y[order][np.searchsorted(cdf, [0.001, 0.998])])
+    reach = 2 * (last - first + 1)
+    first = max(min(first, cells.y.min()), first - reach)
+    last = min(max(last, cells.y.max()), last + reach)
+    room = most - 2 - 2 * len(family.spikes)
+    width = next(
+        size * 10.0**power
+        for power in range(16)
+        for size in (1, 2, 5)
+        if (last - first + 1) / (size * 10.0**power) <= room - 1
+    )
+    first = np.floor(first / width) * width
+    starts = np.arange(first, np.floor(last / width) * width + 2 * width, width)
+    alone = [spike + step for spike in family.spikes for step in (0, 1)]
+    starts = np.unique(np.concatenate([[low], starts[starts > low], alone]))
+    return starts[starts <= top]
+
+
+def _label(first: float, last: float) -> str:
+    if first == last:
+        return f"{first:.0f}"
+    return f"{first:.0f} or more" if np.isinf(last) else f"{first:.0f} to {last:.0f}"
+
+
+def _binomial_quantile(share: float, n: float, prob: Array) -> Array:
+    """Smallest counts (K,) that n trials do not exceed with at least this probability, (K, B)."""
+    low, high = np.full(len(prob), -1.0), np.full(len(prob), np.ceil(n))
+    while (high - low > 1).any():
+        middle = np.floor((low + high) / 2)
+        cdf = betainc(n - middle[:, None], middle[:, None] + 1, 1 - np.clip(prob, 0, 1)).mean(1)
+        # Between neighbours the middle is the lower one, which is known to be too low.
+        enough = (cdf >= share) & (middle > low)
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return high
+
+
+@dataclass(frozen=True, eq=False)
+class Pit:
+    """Predictive probability of less than the outcome of each cell, and of at most that, (m,)."""
+
+    low: Array
+    high: Array
+
+
+def pit(posterior: Posterior) -> Pit:
+    """Probability integral transform of each cell: where its outcome lies in its predictive law.
+
+    A point drawn uniformly between `low` and `high` is uniform on [0, 1] if the model is right.
+    """
+    family, cells = posterior.model.family, posterior.cells
+    _require_order(family)
+    low, high = np.empty(cells.n_cells), np.empty(cells.n_cells)
+    for block in blocks(posterior, cells):
+        law = law_of(family, block, block.y)
+        low[block.cells] = law.up_to(block.y - 1, block.column)
+        high[block.cells] = law.up_to(block.y, block.column)
+    return Pit(low, high)
+
+
+@dataclass(frozen=True, eq=False)
+class PitHistogram:
+    """Histogram of the probability integral transform: flat at 1 if the model is right.
+
+    Parameters
+    ----------
+    edges : (J + 1,)
+    density : (J,)
+    low, high : float
+        The interval for each bar if the model is right; discrete outcomes vary less than that.
+    """
+
+    edges: Array
+    density: Array
+    low: float
+    high: float
+
+
+def pit_histogram(posterior: Posterior, n_bins: int = 10, interval: float = 0.9) -> PitHistogram:
+    """Histogram of the probability integral transform, without random numbers.
+
+    A row is spread evenly from `Pit.low` to `Pit.high` (Czado, Gneiting and Held 2009). A U-shape
+    says that outcomes vary more than the model, a hump that they vary less, a slope that the model
+    predicts too low or too high. The interval is that of binomial counts.
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> from tvdbayes.results.checks import pit_histogram
+    >>> y = np.random.default_rng(0).poisson(3, 500)
+    >>> cells = tb.Cells.from_rows(np.ones((500, 1)), y)
+    >>> fit = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=50)
+    >>> pit_histogram(fit, n_bins=4).density.round()
+    array([1., 1., 1., 1.])
+    """
+    _require_interval(interval)
+    _require_bins(n_bins)
+    found, n = pit(posterior), posterior.cells.n_obs
+    edges, width = np.linspace(0, 1, n_bins + 1), found.high - found.low
+    wide = np.maximum(width, 1e-300)
+
+    def share(edge: float) -> float:
+        """Share of the rows' mass up to an edge."""
+        inside = np.clip((edge - found.low) / wide, 0.0, 1.0)
+        return float(posterior.cells.p @ np.where(width > 0, inside, edge >= found.high))
+
+    cdf = np.array([0.0, *map(share, edges[1:-1]), 1.0])
+    tails, uniform = ((1 - interval) / 2, (1 + interval) / 2), np.full((1, 1), 1 / n_bins)
+    low, high = (float(_binomial_quantile(tail, n, uniform)[0]) * n_bins / n for tail in tails)
+    return PitHistogram(edges, np.diff(cdf) * n_bins, low, high)
+
+
+def quantile_residuals(
+    posterior: Posterior, cell_of_row: ArrayLike, seed: int | None = None
+) -> Array:
+    """Randomised quantile residuals, one for each row: standard normal if the model is right.
+
+    The normal quantile of a uniform draw between the bounds of `pit` (Dunn and Smyth 1996), within
+    8.2 deviations. The seed is that of the fit unless given.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    cell_of_row : (n,)
+        The cell of each row, -1 for rows of weight zero, which get nan.
+    seed : int, optional
+
+    Returns
+    -------
+    (n,)
+    """
+    m, rows = posterior.cells.n_cells, np.asarray(cell_of_row)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or not ((rows >= -1) & (rows < m)).all():
+        raise DataError(
+            f"cell_of_row must hold one number from -1 to {m - 1} for each row; got "
+            f"{rows.dtype} of shape {rows.shape}. Pass fit.cell_of_row."
+        )
+    if seed is not None and not (isinstance(seed, Integral) and seed >= 0):
+        raise SettingsError(f"seed must be a whole number of at least 0; got {seed!r}.")
+    found = pit(posterior)
+    rng = Stream.generator(
+        posterior.seed if seed is None else seed, Stream.OUTCOMES, block=_RESIDUALS
+    )
+    at = found.low[rows] + rng.random(rows.size) * (found.high - found.low)[rows]
+    residuals: Array = ndtri(np.clip(at, _SMALLEST, 1 - _SMALLEST))
+    return np.where(rows >= 0, residuals, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Predicted means or probabilities in bins of rows, beside what was seen there.
+
+    Parameters
+    ----------
+    predicted, observed : (J,)
+    low, high : (J,)
+        Interval for the mean of which `observed` is an estimate: a calibrated model's `predicted`
+        lies inside in the share `interval` of the bins.
+    counts : (J,)
+        Rows in each bin.
+    """
+
+    predicted: Array
+    observed: Array
+    low: Array
+    high: Array
+    counts: Array
+
+
+def calibration(
+    posterior: Posterior, n_bins: int = 10, level: str | None = None, interval: float = 0.9
+) -> Calibration:
+    """Compare predictions with outcomes in bins of about equal weight, by predicted value.
+
+    What is predicted is the probability of 1, or of a level (the last unless given); for counts the
+    mean, per trial if there are trials. Rows with the same prediction stay together. Intervals are
+    Wilson's for shares; for counts normal, by the observed spread of rows around their predictions,
+    and nan where a bin has but one row. Rows that the fit has dropped are left out: it does not
+    claim to predict them.
+
+    Examples
+    --------
+    >>> import tvdbayes as tb
+    >>> from tvdbayes.results.checks import calibration
+    >>> cells = tb.Cells.from_counts([[1], [1]], [0, 1], [30, 10])
+    >>> fit = tb.posterior_bootstrap(tb.Model(tb.Bernoulli()), cells, n_draws=0)
+    >>> calibration(fit).observed
+    array([0.25])
+    """
+    _require_interval(interval)
+    _require_bins(n_bins)
+    cells, watched = posterior.cells, _watched(posterior.model.family, level)
+    kept = posterior.kept_rows
+    counts = cells.counts if kept is None else cells.counts * kept.share
+    used = counts > 0
+    counts, y, x_index = counts[used], cells.y[used], cells.x_index[used]
+    each = NewRows(cells, x_index)
+    size = cells.trials[x_index] if watched is None else np.ones(len(y))
+    if watched is None:
+        seen, predicted = y, outcome_mean(posterior, each)
+    else:
+        seen, predicted = y == watched, pmf(posterior, each, [watched])[:, 0]
+    _, same = np.unique(predicted / size, return_inverse=True)
+    weight = np.bincount(same, counts)
+    place = (np.cumsum(weight) - weight / 2) / counts.sum()
+    _, number = np.unique(np.floor(place * n_bins)[same], return_inverse=True)
+
+    def total(values: Array) -> Array:
+        return totals(number, counts * values, int(number.max()) + 1)
+
+    rows, units = total(np.ones(len(y))), total(size)
+    mean, expected = total(seen) / units, total(predicted) / units
+    z = float(ndtri((1 + interval) / 2))
+    if watched is None:
+        off = (seen - predicted) - ((mean - expected)[number] * size)
+        spare = np.where(rows > 1, rows - 1, np.nan)
+        spread = z * np.sqrt(total(off**2) * rows / spare) / units
+        return Calibration(expected, mean, mean - spread, mean + spread, rows)
+    centre = (mean + z * z / (2 * rows)) / (1 + z * z / rows)
+    spread = z * np.sqrt(mean * (1 - mean) / rows + (z / (2 * rows)) ** 2) / (1 + z * z / rows)
+    return Calibration(expected, mean, centre - spread, centre + spread, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class ByGroup:
+    """Observed and expected means in groups of rows.
+
+    Parameters
+    ----------
+    labels : tuple of str
+    n : (G,)
+        Rows of each group.
+    observed, expected : (G,)
+        Mean outcome, per trial if there are trials; or share of a level.
+    low, high : (G,)
+        Interval for the observed mean if the model is right.
+    z : (G,)
+        Difference in standard deviations of the model; beyond 2 or 3 it is more than noise.
+    """
+
+    labels: tuple[str, ...]
+    n: Array
+    observed: Array
+    expected: Array
+    low: Array
+    high: Array
+    z: Array
+
+
+def observed_by_group(
+    posterior: Posterior,
+    group_of_cell: ArrayLike,
+    labels: tuple[str, ...],
+    level: str | None = None,
+    interval: float = 0.9,
+) -> ByGroup:
+    """Compare the mean outcome of groups of cells with what the model expects of them.
+
+    The spread is the model's own: of the rows around their means, and of these means over the
+    draws. For families of levels the mean is the share of a level, the last unless given.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    group_of_cell : (m,)
+        The group of each cell, a number from 0 on, or -1 for cells in none.
+    labels : tuple of str
+        Names of the groups 0, 1, ...
+    level : str, optional
+    interval : float
+
+    Returns
+    -------
+    ByGroup
+    """
+    _require_interval(interval)
+    family, cells = posterior.model.family, posterior.cells
+    watched, group, n_groups = _watched(family, level), np.asarray(group_of_cell), len(labels)
+    right = group.shape == (cells.n_cells,) and group.dtype.kind in "iu"
+    if not (right and ((group >= -1) & (group < n_groups)).all()):
+        raise DataError(
+            f"group_of_cell must hold one number from -1 to {n_groups - 1} for each of the "
+            f"{cells.n_cells} cells; got {group.dtype} of shape {group.shape}."
+        )
+    size = cells.trials[cells.x_index] if watched is None else np.ones(cells.n_cells)
+    seen = cells.y if watched is None else (cells.y == watched).astype(float)
+
+    def total(values: Array) -> Array:
+        return totals(group + 1, cells.counts * values, n_groups + 1)[1:]
+
+    rows, units = total(np.ones(cells.n_cells)), total(size)
+    if not rows.all():
+        empty = labels[int((rows == 0).argmax())]
+        raise DataError(f"The group {empty!r} has no rows. Leave it out.")
+    noise, per_draw = np.zeros(n_groups), np.zeros((n_groups, 1))
+    for block in blocks(posterior, cells):
+        if watched is None:
+            law = law_of(family, block, np.zeros(0))
+            mean = family.mean(block.eta, block.trials)
+            variance = law.weights[:, None] * law.mass * (law.y[:, None] - mean.mean(-1)) ** 2
+            within = variance.sum(0) - mean.var(-1)
+        else:
+            mean = block.pmf(family, np.array([watched]))[0]
+            within = (mean * (1 - mean)).mean(-1)
+        weight = np.zeros((n_groups + 1, len(block.rows)))
+        np.add.at(weight, (group[block.cells] + 1, block.column), cells.counts[block.cells])
+        noise += weight[1:] @ within
+        per_draw = per_draw + weight[1:] @ mean
+    observed, expected = total(seen) / units, per_draw.mean(1) / units
+    sd = np.sqrt(np.maximum(noise, 0.0) + per_draw.var(1)) / units
+    spread = float(ndtri((1 + interval) / 2)) * sd
+    off = observed - expected
+    z = np.divide(off, sd, out=np.where(off == 0, 0.0, np.sign(off) * np.inf), where=sd > 0)
+    return ByGroup(tuple(labels), rows, observed, expected, expected - spread, expected + spread, z)
+
+
+def _watched(family: AbstractFamily, level: str | None) -> float | None:
+    """The outcome whose share is looked at; None where outcomes are numbers to be averaged."""
+    if level is None:
+        return None if family.counts else max(len(family.levels), 2) - 1.0
+    if level not in family.levels:
+        known = f"one of {list(family.levels)}" if family.levels else "left out: it has no levels"
+        raise SettingsError(f"level must be {known}; got {level!r}.")
+    return float(family.levels.index(level))
+
+
+def _require_order(family: AbstractFamily) -> None:
+    # Levels of which each has predictors of its own have no order; of two none is needed.
+    if family.n_main > 1:
+        raise SettingsError(
+            f"Where an outcome lies in its law needs an order, and the levels of "
+            f"{type(family).__name__} have none: {list(family.levels)}. "
+            "Use calibration(level=...), or the family Ordinal if they are ordered."
+        )
+
+
+def _require_interval(interval: float) -> None:
+    if not 0 < interval < 1:
+        raise SettingsError(f"interval must lie between 0 and 1; got {interval}. Try 0.9.")
+
+
+def _require_bins(n_bins: int) -> None:
+    if not (isinstance(n_bins, Integral) and n_bins >= 1):
+        raise SettingsError(f"n_bins must be a whole number of at least 1; got {n_bins!r}. Try 10.")

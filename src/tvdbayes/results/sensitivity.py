@@ -1,0 +1,241 @@
+"""How wrong the data would have to be for the answer to change.
+
+A model with a coefficient held at some value leaves a share D of the data unexplained. If a share
+s of the rows is wrong, the true model leaves at most ``s + (1 - s) * noise``, the noise being that
+of the good rows. So a value is compatible with s only if ``(D - noise) / (1 - noise) <= s``: for
+every assumed share that gives an interval, and for the value 0 the share at which the sign is lost.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tvdbayes._errors import SettingsError
+from tvdbayes._typing import Array, IntArray
+from tvdbayes.results.rows import cell_scores, most_suspicious
+from tvdbayes.sampling.bootstrap import AbstractPlan, plan_of, solve_tables
+from tvdbayes.sampling.execution import single_threaded
+from tvdbayes.sampling.posterior import Posterior
+from tvdbayes.solvers import newton
+
+__all__ = ["DropWorst", "Sensitivity", "drop_worst", "sensitivity"]
+
+_REACH = 8.0
+_VALUES = 33
+"""Values of a coefficient that are tried: so many posterior deviations around its estimate."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """What a coefficient can be if some share of the rows is wrong.
+
+    Parameters
+    ----------
+    name : str
+        The coefficient.
+    estimate : float
+    values : (V,)
+        Values that it was held at, in order; 0 is among them.
+    share : (V,)
+        The smallest share of wrong rows that each value needs.
+    needed : float
+        The share that even the estimate needs.
+    """
+
+    name: str
+    estimate: float
+    values: Array
+    share: Array
+    needed: float
+
+    @property
+    def sign_holds_to(self) -> float:
+        """The share of wrong rows below which the coefficient cannot be 0."""
+        return float(self.share[np.searchsorted(self.values, 0.0)])
+
+    def interval(self, share: float) -> tuple[float, float]:
+        """Smallest and largest value that are compatible with this share of wrong rows.
+
+        An end is infinite where all values that were tried are; the estimate itself where none is.
+        """
+        inside = np.flatnonzero(self.share <= share)
+        if not inside.size:
+            return self.estimate, self.estimate
+        return self._end(inside[0], -1, share), self._end(inside[-1], 1, share)
+
+    def _end(self, index: int, step: int, share: float) -> float:
+        """Where the share is crossed, between a value inside and its neighbour outside."""
+        beyond = index + step
+        if not 0 <= beyond < len(self.values):
+            return step * np.inf
+        gap = self.share[beyond] - self.share[index]
+        part = (share - self.share[index]) / gap if gap > 0 else 0.0
+        return float(self.values[index] + part * (self.values[beyond] - self.values[index]))
+
+    def __str__(self) -> str:
+        sign = "positive" if self.estimate > 0 else "negative"
+        if self.sign_holds_to <= self.needed:
+            return (
+                f"{self.name}: its sign is not certain, even if no more rows are wrong than must."
+            )
+        return (
+            f"{self.name} stays {sign} as long as fewer than {self.sign_holds_to:.1%} of the rows "
+            f"are wrong (at least {self.needed:.1%} are)."
+        )
+
+    __repr__ = __str__
+
+
+def sensitivity(
+    posterior: Posterior,
+    noise: float,
+    names: Sequence[str] | None = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Sensitivity, ...]:
+    """Hold coefficients at many values and see how much of the data is left unexplained.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        A fit by TVD.
+    noise : float
+        What chance leaves unexplained at most of data from a known model, see
+        `Replicates.unfitted`: a model that is fitted follows the noise, one that is held does not.
+    names : sequence of str, optional
+        The coefficients; all but intercepts unless given.
+    """
+    if posterior.divergence.name != "tvd":
+        raise SettingsError(
+            'Sensitivity is measured by the unexplained share, so it needs divergence="tvd"; got '
+            f"{posterior.divergence.name!r}."
+        )
+    with single_threaded():
+        plan = plan_of(posterior)
+        bound = plan.robust.layout.bound
+        slopes = dict(zip(posterior.param_names, bound.penalised.tolist(), strict=True))
+        names = [names] if isinstance(names, str) else names
+        wanted = [name for name, slope in slopes.items() if slope] if names is None else list(names)
+        for name in wanted:
+            if not slopes.get(name, False):
+                raise SettingsError(
+                    f"{name!r} is no coefficient of a covariate. Choose from "
+                    f"{', '.join(n for n, slope in slopes.items() if slope) or '(none)'}."
+                )
+        found = []
+        for number, name in enumerate(wanted):
+            found.append(_profile(plan, posterior, posterior.param_names.index(name), noise))
+            if progress is not None:
+                progress(number + 1, len(wanted))
+    return tuple(found)
+
+
+def _profile(plan: AbstractPlan, posterior: Posterior, index: int, noise: float) -> Sensitivity:
+    layout = plan.robust.layout
+    p, d = layout.cells.p[:, None], layout.bound.n_params
+    estimate = float(posterior.estimate[index])
+    spread = float(posterior.draws[:, index].std()) if posterior.n_draws > 1 else 0.0
+    reach = max(_REACH * spread, 1.5 * abs(estimate), 1e-6)
+    values = np.union1d(estimate + np.linspace(-reach, reach, _VALUES), [0.0])
+    unit = layout.bound.to_user(np.eye(d))[index, index]
+    centre = _reference(plan)
+    distance = np.empty(len(values))
+    pinned = np.arange(d) == index
+    # Outwards from the estimate on both sides, each from where its neighbour ended.
+    middle = int(np.abs(values - estimate).argmin())
+    for order in (range(middle, len(values)), range(middle - 1, -1, -1)):
+        start = centre[:, None]
+        for number in order:
+            held = start[:, 0].copy()
+            held[index] = values[number] / unit
+            problem = replace(plan.robust, reference=held, pinned=pinned).on(p)
+            start = newton(problem, held[:, None]).theta
+            distance[number] = problem.distance(start)[0]
+    share = np.clip((distance - noise) / (1 - noise), 0.0, 1.0)
+    needed = float(np.clip((distance.min() - noise) / (1 - noise), 0.0, 1.0))
+    return Sensitivity(posterior.param_names[index], estimate, values, share, needed)
+
+
+def _reference(plan: AbstractPlan) -> Array:
+    reference = plan.robust.reference
+    return np.zeros(plan.robust.layout.bound.n_params) if reference is None else reference
+
+
+@dataclass(frozen=True, eq=False)
+class DropWorst:
+    """Estimates without the most suspicious rows.
+
+    Parameters
+    ----------
+    names : tuple of str
+    share : (S,)
+        Share of rows that were left out.
+    robust, ordinary : (S, d)
+        Estimates on what is left: the closest model and maximum likelihood, without random weights.
+    robust_mean, ordinary_mean : (d,) or None
+        Means of the draws of the fit to all rows, which `Fit.summary` shows; None without draws.
+        They differ from the estimates at a share of 0 by what random weights do.
+    """
+
+    names: tuple[str, ...]
+    share: Array
+    robust: Array
+    ordinary: Array
+    robust_mean: Array | None = None
+    ordinary_mean: Array | None = None
+
+    def __str__(self) -> str:
+        width = max(len("parameter"), *(len(name) for name in self.names))
+        shares = " ".join(f"{s:>9.1%}" for s in self.share)
+        means = "" if self.robust_mean is None else f" {'summary()':>9}"
+        lines = [f"{'parameter':<{width}} {'':<8}{means} {shares}   of the rows left out"]
+        sides = (
+            ("robust", self.robust_mean, self.robust),
+            ("ordinary", self.ordinary_mean, self.ordinary),
+        )
+        for j, name in enumerate(self.names):
+            for kind, mean, table in sides:
+                values = table[:, j] if mean is None else [mean[j], *table[:, j]]
+                row = " ".join(f"{v:>9.4g}" for v in values)
+                lines.append(f"{name:<{width}} {kind:<8} {row}")
+        lines.append("Estimates are for the rows that are left, without random weights.")
+        if means:
+            lines.append("summary() is the mean of the draws, each on random weights of all rows.")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def drop_worst(
+    posterior: Posterior, shares: Sequence[float] = (0.0, 0.01, 0.02, 0.05, 0.1)
+) -> DropWorst:
+    """Fit again without the share of rows whose outcomes are hardest to explain.
+
+    Rows are left out in the order of `most_suspicious`. The robust estimate should hardly move; the
+    ordinary one moves towards it if the rows are what separates the two.
+    """
+    wanted = np.asarray(shares, float)
+    if wanted.ndim != 1 or not wanted.size or not ((wanted >= 0) & (wanted < 1)).all():
+        raise SettingsError(f"shares must be numbers from 0 to below 1; got {shares!r}.")
+    if posterior.prior is not None:
+        raise SettingsError(
+            "Rows cannot be left out of a fit with a prior, whose mass is no row. Fit without."
+        )
+    cells, scores = posterior.cells, cell_scores(posterior)
+    order = most_suspicious(scores.surprise, scores.score)
+    with single_threaded():
+        # The shift undoes what random weights do, and here there are none.
+        solved = solve_tables(plan_of(posterior).uncentred(), _trimmed(cells.p, order, wanted))
+    means = (posterior.draws.mean(0), posterior.kld_draws.mean(0)) if posterior.n_draws else ()
+    estimates = solved.robust.theta.T, solved.twin.theta.T
+    return DropWorst(posterior.param_names, wanted, *estimates, *means)
+
+
+def _trimmed(p: Array, order: IntArray, shares: Array) -> Array:
+    """Tables (m, S) without the given shares of mass, taken from the cells in this order."""
+    before = np.cumsum(p[order]) - p[order]
+    kept: Array = np.empty((len(p), len(shares)))
+    kept[order] = p[order, None] - np.clip(shares - before[:, None], 0.0, p[order, None])
+    kept /= kept.sum(0)
+    return kept

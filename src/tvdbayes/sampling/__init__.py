@@ -1,0 +1,1 @@
+"""Sampling: random weights, and the fit to each reweighted table."""

@@ -1,0 +1,231 @@
+"""How tables are solved when the predictor is a network: by training, from linear fits.
+
+A network can bend around wrong rows, and one that maximum likelihood has bent does not come back:
+little is left that it cannot explain. So the robust network begins at the robust *linear* fit of
+the same draw, which the wrong rows have not moved, and its layers add what a line cannot say.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from typing import Literal
+
+import numpy as np
+
+from tvdbayes._array import Device
+from tvdbayes._errors import SettingsError
+from tvdbayes._typing import Array
+from tvdbayes.data.cells import Cells
+from tvdbayes.models.model import Model
+from tvdbayes.models.predictors import MLP, BoundNetwork
+from tvdbayes.objective import Layout, Objective
+from tvdbayes.objective.divergences import KLD, AbstractDivergence
+from tvdbayes.sampling.neural import Masses, Trainer, device_for, held_out_share
+from tvdbayes.sampling.plan import AUTO_RIDGE, AbstractPlan, NewtonPlan, Refine, Solved, prepare
+from tvdbayes.sampling.reweighting import explained
+from tvdbayes.sampling.weights import Prior, Stream
+from tvdbayes.solvers import Solution, Status, newton
+
+__all__ = ["NetworkPlan", "prepare_networks"]
+
+_BEND = 0.1
+"""If the ordinary network explains so much more of the mass, it is the truth that is bent, not the
+data: the robust network then begins at the ordinary one. Up to about a tenth of wrong rows, all of
+one kind, are resisted."""
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkPlan(AbstractPlan):
+    """Training of two networks for each table, ordinary and robust.
+
+    Parameters
+    ----------
+    line : NewtonPlan or None
+        How the linear fits are found that networks begin at; None begins at random.
+    settings : MLP
+    device : Device
+        Where networks are trained.
+    """
+
+    line: NewtonPlan | None
+    settings: MLP
+    device: Device
+
+    def solve(
+        self,
+        robust: Objective,
+        twin: Objective,
+        p: Array,
+        first: int = 0,
+        wanted: int | None = None,
+    ) -> Solved:
+        """Train networks for tables p (m, B), with the random numbers of these draws."""
+        # Lines are fitted to whole blocks: the last digits of a matrix product depend on its size.
+        lines = None if self.line is None else _Lines.fit(self.line, robust.layout.cells, p)
+        lines = None if lines is None else lines.first(wanted)
+        rngs = Stream.draws(self.seed, Stream.TRAINING, first)
+        return self.train(robust, twin, p[:, :wanted], lines, rngs)
+
+    def train(
+        self,
+        robust: Objective,
+        twin: Objective,
+        p: Array,
+        lines: "_Lines | None",
+        rngs: Iterable[np.random.Generator],
+    ) -> Solved:
+        """Train networks for tables p (m, B) from lines, each with a generator of its own."""
+        layout = robust.layout
+        trainer = self.trainer if layout is self.robust.layout else self._trainer_on(layout)
+        bound, counts = trainer.bound, layout.cells.counts
+        made = [
+            (bound.layers.start(rng), held_out_share(counts, self.settings.hold_out, rng))
+            for rng in islice(rngs, p.shape[1])
+        ]
+        random, held_out = (np.stack(parts, axis=1) for parts in zip(*made, strict=True))
+        masses = Masses.split(p, held_out)
+        start = random if lines is None else bound.with_line(random, lines.ordinary)
+        ordinary = trainer.train(KLD(), masses, start)
+        found = ordinary
+        if robust.divergence != KLD():
+            start = ordinary.theta if lines is None else bound.with_line(random, lines.robust)
+            found = trainer.train(robust.divergence, masses, start, self.settings.second_rate)
+        problem = robust.on(p)
+        distance = problem.distance(found.theta)
+        bent = np.flatnonzero(distance > problem.distance(ordinary.theta) + _BEND)
+        if bent.size and lines is not None and robust.divergence.on_groups:
+            again = trainer.train(
+                robust.divergence,
+                masses.take(bent),
+                ordinary.theta[:, bent],
+                self.settings.second_rate,
+            )
+            found = found.replaced_by(again, bent)
+            distance = problem.distance(found.theta)
+        if self.refine is not None:
+            share = explained(replace(layout, fold=False), p, found.theta, self.cells.n_obs)
+            start = random if lines is None else bound.with_line(random, lines.on(p * share))
+            last = trainer.train(KLD(), masses.kept(share), start)
+            # A phase that did not end well is not forgotten for a last one that did.
+            well = found.status == Status.TRAINED
+            found = replace(last, status=np.where(well, last.status, found.status))
+        return Solved(
+            _in_user_units(found, bound, distance),
+            distance,
+            _in_user_units(ordinary, bound, ordinary.value),
+            twin.on(p).distance(ordinary.theta),
+        )
+
+    @cached_property
+    def trainer(self) -> Trainer:
+        """What trains on the table of the fit."""
+        return self._trainer_on(self.robust.layout)
+
+    def _trainer_on(self, layout: Layout) -> Trainer:
+        return Trainer(self.settings, layout, self.device, self.seed)
+
+
+@dataclass(frozen=True, eq=False)
+class _Lines:
+    """Coefficients (d, B) of linear fits to the same tables, in the user's coordinates.
+
+    They were fitted in a `block` of tables, of which some may have been left out since.
+    """
+
+    plan: NewtonPlan
+    cells: Cells
+    robust: Array
+    ordinary: Array
+    block: int
+
+    @classmethod
+    def fit(cls, plan: NewtonPlan, cells: Cells, p: Array) -> "_Lines":
+        """Fit lines to tables p (m, B)."""
+        robust, twin = cls._objectives(plan, cells)
+        solved = plan.solve(robust, twin, p)
+        return cls(plan, cells, solved.robust.theta, solved.twin.theta, p.shape[1])
+
+    def first(self, n: int | None) -> "_Lines":
+        """The first n of them."""
+        return replace(self, robust=self.robust[:, :n], ordinary=self.ordinary[:, :n])
+
+    def on(self, p: Array) -> Array:
+        """Maximum likelihood on other masses (m, B) of the same cells."""
+        _, twin = self._objectives(self.plan, self.cells)
+        bound, n = twin.layout.bound, p.shape[1]
+
+        def whole(values: Array) -> Array:
+            return np.pad(values, ((0, 0), (0, self.block - n)), mode="edge")
+
+        found = newton(twin.on(whole(p / p.sum(0))), bound.from_user(whole(self.robust)))
+        return bound.to_user(found.theta)[:, :n]
+
+    @staticmethod
+    def _objectives(plan: NewtonPlan, cells: Cells) -> tuple[Objective, Objective]:
+        if cells is plan.robust.layout.cells:
+            return plan.robust, plan.twin
+        robust = plan.robust.rebind(cells)
+        return robust, replace(plan.twin, layout=robust.layout)
+
+
+def prepare_networks(
+    layout: Layout,
+    divergence: AbstractDivergence,
+    settings: MLP,
+    device: Device,
+    *,
+    ridge: float | Literal["auto"],
+    cells: Cells,
+    prior: Prior | None,
+    seed: int,
+    size: int,
+    pilot: bool,
+    refine: Refine,
+) -> tuple[NetworkPlan, Solved]:
+    """Plan the linear fits, and train on the unweighted table."""
+    if divergence.sums and layout.family.counts:
+        raise SettingsError(
+            f"The divergence {divergence.name!r} sums over all counts in every step, which is too "
+            'slow to train. Use "tvd", "hellinger" or "power".'
+        )
+    line = None
+    if settings.direct:
+        bound: BoundNetwork = layout.bound.network
+        linear = replace(layout, model=Model(layout.family, bound.line))
+        line, _ = prepare(
+            linear,
+            divergence,
+            ridge=ridge,
+            cells=cells,
+            prior=prior,
+            seed=seed,
+            size=size,
+            pilot=pilot,
+        )
+        # Where classes are separated a line without a ridge would be certain everywhere.
+        line = replace(line, twin=replace(line.twin, ridge=AUTO_RIDGE))
+    plan = NetworkPlan(
+        # The ridge is that of the lines; weights have their decay.
+        robust=Objective(layout, divergence, 0.0 if line is None else line.robust.ridge),
+        twin=Objective(layout, KLD()),
+        shift=np.zeros(layout.bound.n_params),
+        cells=cells,
+        prior=prior,
+        seed=seed,
+        size=size,
+        rescued=False,
+        refine=refine,
+        line=line,
+        settings=settings,
+        device=device,
+    )
+    p, rng = layout.cells.p[:, None], Stream.generator(seed, Stream.TRAINING)
+    lines = None if line is None else _Lines.fit(line, layout.cells, p)
+    # A single network is trained as fast here, and comes out the same for every device.
+    here = replace(plan, device=device_for(None, layout.family))
+    return plan, here.train(plan.robust, plan.twin, p, lines, [rng])
+
+
+def _in_user_units(found: Solution, bound: BoundNetwork, value: Array) -> Solution:
+    return replace(found, theta=bound.to_user(found.theta), value=value)

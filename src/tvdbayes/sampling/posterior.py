@@ -1,0 +1,295 @@
+"""The record of a fit: draws, how they were found, and where they came from."""
+
+from dataclasses import dataclass, replace
+from html import escape
+from typing import Literal
+
+import numpy as np
+
+from tvdbayes._errors import SettingsError
+from tvdbayes._typing import Array, IntArray
+from tvdbayes.data.cells import Cells
+from tvdbayes.models.model import Model
+from tvdbayes.objective.divergences import KLD, AbstractDivergence
+from tvdbayes.objective.partitions import AbstractPartition, Bins, Distinct, GroupReport
+from tvdbayes.sampling.html import html_table
+from tvdbayes.sampling.rows_used import rows_used
+from tvdbayes.sampling.summary import IntervalKind, Summary, summarise
+from tvdbayes.sampling.weights import Prior
+from tvdbayes.solvers import Status
+from tvdbayes.trimming import KeptRows
+
+__all__ = ["Options", "Posterior"]
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """Options of a fit as they were given, where the record holds what the data made of them.
+
+    Groups and bins are learned on the rows, and "auto" chooses by them. Whoever fits other rows in
+    the same way, half of them say, must let these be learned anew.
+
+    Parameters
+    ----------
+    partition : AbstractPartition
+    ridge : float or "auto"
+    bins : "auto", "none" or tuple of float
+        As in `posterior_bootstrap`.
+    """
+
+    partition: AbstractPartition
+    ridge: float | Literal["auto"]
+    bins: tuple[float, ...] | Literal["auto", "none"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Posterior:
+    """Posterior draws with their ordinary twins, and provenance.
+
+    Parameters
+    ----------
+    model : Model
+        Family and predictor.
+    cells : Cells
+        The data.
+    divergence : AbstractDivergence
+        What "closest" means.
+    partition : AbstractPartition
+        The rule by which rows are compared together, as learned on the data.
+    param_names : tuple of str
+        Names of the d parameters.
+    draws, kld_draws : (B, d)
+        Draws under the divergence asked for, and weighted maximum likelihood on the same weights:
+        their differences are paired.
+    minimiser, kld_minimiser : (d,)
+        The same for the unweighted data.
+    minimiser_distance : float
+        Divergence between the unweighted data and the model at `minimiser`.
+    distance, kld_distance : (B,)
+        Divergence reached by each draw, penalties excluded.
+    status, kld_status : (B,)
+        Codes of `Status`, one for each draw.
+    n_iter : (B,)
+        Evaluations that the search of each draw took.
+    decrement, residual : (B,)
+        How near to a minimum it ended: the decrease that its last step still promised, twice, and
+        the largest entry of the gradient.
+    ridge : float
+        Penalty on the variance of the linear predictor (intercepts are free).
+    seed : int
+        The seed that gives these draws again.
+    shift : (d,)
+        What was added to every draw. Not 0 where rows are compared in small groups: random weights
+        push the draws outwards there, and the shift brings their centre back to the minimiser. The
+        minimisers themselves are ``draws - shift``; `distance` and `status` are theirs.
+    groups : GroupReport
+        Which rows were compared together, and what that does to the answer.
+    bins : Bins or None
+        Which outcomes were compared together, if any.
+    prior : Prior or None
+        The Dirichlet-process prior, if any.
+    refine : str or None
+        "reweight" where draws end with one-step reweighting; `distance` and `status` are those of
+        the closest model before that. "trim" for the trimmed likelihood; `distance` is then that of
+        the draws themselves.
+    options : Options or None
+        Partition, ridge and bins as they were asked for; None where the record was read from a file
+        of a version that did not keep them.
+    kept_rows : KeptRows or None
+        The rows that a trimmed likelihood keeps.
+
+    Examples
+    --------
+    >>> import numpy as np, tvdbayes as tb
+    >>> cells = tb.Cells.from_counts(np.ones((5, 1)), [0, 1, 2, 3, 40], [30, 40, 20, 5, 5])
+    >>> posterior = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=50)
+    >>> posterior
+    <Poisson fit by tvd: 50 draws of 1 parameters, 100 rows in 5 cells, 100.0% certified minima>
+    >>> np.exp(posterior.estimate).round(1), np.exp(posterior.kld_minimiser).round(1)
+    (array([1.]), array([3.]))
+    """
+
+    model: Model
+    cells: Cells
+    divergence: AbstractDivergence
+    partition: AbstractPartition
+    param_names: tuple[str, ...]
+    minimiser: Array
+    minimiser_distance: float
+    kld_minimiser: Array
+    draws: Array
+    distance: Array
+    status: IntArray
+    n_iter: IntArray
+    decrement: Array
+    residual: Array
+    kld_draws: Array
+    kld_distance: Array
+    kld_status: IntArray
+    ridge: float
+    seed: int
+    shift: Array
+    groups: GroupReport
+    bins: Bins | None
+    prior: Prior | None = None
+    refine: Literal["reweight", "trim"] | None = None
+    options: Options | None = None
+    kept_rows: KeptRows | None = None
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws, B."""
+        return len(self.draws)
+
+    @property
+    def method(self) -> str:
+        """The divergence, and what was done after it, in a few words.
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> cells = tb.Cells.from_counts(np.ones((5, 1)), [0, 1, 2, 3, 40], [30, 40, 20, 5, 5])
+        >>> model = tb.Model(tb.Poisson())
+        >>> tb.posterior_bootstrap(model, cells, n_draws=0, refine="trim").method
+        'tvd, trimmed'
+        """
+        done = {None: "", "reweight": ", reweighted", "trim": ", trimmed"}[self.refine]
+        return f"{self.divergence.name}{done}"
+
+    @property
+    def estimate(self) -> Array:
+        """Point estimate (d,), the minimiser, or unrefined where x repeats the posterior mean.
+
+        The mean of the weights of networks is no network of any use: theirs is the minimiser.
+        """
+        averages = self.model.predictor.averages and not self.partition.pools_rows
+        if self.n_draws and averages and self.refine is None:
+            mean: Array = self.draws.mean(0)
+            return mean
+        return self.minimiser
+
+    @property
+    def twin(self) -> "Posterior":
+        """The ordinary analysis on the same random weights, as a record of its own.
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> cells = tb.Cells.from_counts(np.ones((5, 1)), [0, 1, 2, 3, 40], [30, 40, 20, 5, 5])
+        >>> posterior = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=50)
+        >>> posterior.divergence, posterior.twin.divergence
+        (TVD(), KLD())
+        """
+        return replace(
+            self,
+            divergence=KLD(),
+            partition=Distinct(),
+            minimiser=self.kld_minimiser,
+            minimiser_distance=float("nan"),
+            draws=self.kld_draws,
+            distance=self.kld_distance,
+            status=self.kld_status,
+            shift=np.zeros_like(self.shift),
+            ridge=0.0,
+            bins=None,
+            refine=None,
+            kept_rows=None,
+            options=Options(Distinct(), ridge=0.0, bins="none"),
+        )
+
+    def summary(
+        self,
+        interval: float = 0.9,
+        *,
+        kind: IntervalKind = "equal",
+        rope: tuple[float, float] | None = None,
+    ) -> Summary:
+        """Coefficients with intervals, robust beside ordinary, and their paired difference.
+
+        Parameters
+        ----------
+        interval : float
+            Probability inside the intervals.
+        kind : "equal" or "hdi"
+            Equal tails, or the shortest interval.
+        rope : (float, float), optional
+            Region of practical equivalence; the share of draws in it becomes a column.
+
+        Returns
+        -------
+        Summary
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> cells = tb.Cells.from_counts(np.ones((5, 1)), [0, 1, 2, 3, 40], [30, 40, 20, 5, 5])
+        >>> posterior = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=50)
+        >>> table = posterior.summary(0.95, kind="hdi", rope=(-0.1, 0.1))
+        >>> list(table.columns)[:6]
+        ['mean', 'sd', 'low', 'high', 'direction', 'rope']
+        """
+        self.require_coefficients("to summarise", "predictions and effects")
+        found = summarise(
+            self.param_names, self.draws, self.kld_draws, interval, kind=kind, rope=rope
+        )
+        return replace(found, note=str(rows_used(self) or ""))
+
+    def require_coefficients(self, wanted: str, instead: str) -> None:
+        """Raise where parameters mean nothing one by one: what is wanted of them, what else to ask.
+
+        The words complete "A network has no coefficients ...; ask for ... instead."
+
+        Examples
+        --------
+        A linear predictor has coefficients, so nothing is raised:
+
+        >>> import numpy as np, tvdbayes as tb
+        >>> cells = tb.Cells.from_counts(np.ones((3, 1)), [0, 1, 2], [30, 40, 20])
+        >>> posterior = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=0)
+        >>> posterior.require_coefficients("to print", "predictions")
+        """
+        if not self.model.predictor.averages:
+            raise SettingsError(
+                f"A network has no coefficients {wanted}; ask for {instead} instead."
+            )
+
+    def _repr_html_(self) -> str:
+        below = self.model.predictor.fitted_by(
+            solving=lambda: self.summary()._repr_html_() if self.n_draws > 1 else "",
+            training=lambda _: self._training() if self.n_draws else "",
+        )
+        return f"<p>{escape(repr(self))}</p>{below}"
+
+    def _training(self) -> str:
+        """A table of how close networks came, and how their training ended."""
+        sides = (self, self.twin)
+        lines = [["distance", *(side._closeness for side in sides)]]
+        for status in Status:
+            numbers = [int((side.status == status).sum()) for side in sides]
+            if any(numbers):
+                lines.append([status.name.lower().replace("_", " "), *map(str, numbers)])
+        return html_table("Training", ["", "robust", "ordinary"], lines)
+
+    @property
+    def _closeness(self) -> str:
+        name = self.divergence.name
+        if self.n_draws:
+            return f"mean {name} {self.distance.mean():.3g}"
+        return f"{name} {self.minimiser_distance:.3g}"
+
+    def __repr__(self) -> str:
+        def ended(status: Status) -> str:
+            return f"{np.mean(self.status == status) if self.n_draws else 1.0:.1%}"
+
+        kind, end = self.model.predictor.fitted_by(
+            solving=lambda: ("", f"{ended(Status.CONVERGED)} certified minima"),
+            training=lambda network: (
+                f" network {network.hidden}",
+                f"{self._closeness}, {ended(Status.TRAINED)} trained networks",
+            ),
+        )
+        return (
+            f"<{type(self.model.family).__name__}{kind} fit by {self.divergence.name}: "
+            f"{self.n_draws} draws of {len(self.param_names)} parameters, {self.cells.n_obs:g} "
+            f"rows in {self.cells.n_cells} cells, {end}>"
+        )

@@ -1,0 +1,298 @@
+"""Draws of the trimmed likelihood: the weights of rows are those of the fit, and are held."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from tvdbayes._typing import Array
+from tvdbayes.data.cells import Cells
+from tvdbayes.objective import Layout, Objective
+from tvdbayes.objective.divergences import KLD
+from tvdbayes.sampling.plan import (
+    AUTO_RIDGE,
+    AbstractPlan,
+    NewtonPlan,
+    Solved,
+    calibrating_shift,
+    pilot_tables,
+)
+from tvdbayes.sampling.posterior import Posterior
+from tvdbayes.sampling.weights import block_size
+from tvdbayes.solvers import Solution, Status, newton
+from tvdbayes.trimming import RIDGE, KeptRows, trimmed_fit, widening
+
+__all__ = ["TrimmedPlan", "recorded_plan", "trimmed_plan"]
+
+_STEEP = 10.0
+"""Variance of the linear predictor below which no draw is held by the ridge alone."""
+_DECREMENT = 1e-10
+"""Newton's method takes its last step where it promises less. The likelihood is smooth, so that the
+step squares what is left: for a million rows below 1e-13 of the mean log-likelihood."""
+_HELD = 0.02
+"""Share of its deviation by which the linear predictor moves at most where data hold a draw."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recentred:
+    """Draws moved so that their centre is the estimate, and widened about it.
+
+    Parameters
+    ----------
+    estimate, shift : (d,)
+        The estimate, and what brings the centre of raw draws to it.
+    stretch : (d, d)
+        See `widening`.
+    """
+
+    estimate: Array
+    shift: Array
+    stretch: Array
+
+    @classmethod
+    def nothing(cls, estimate: Array) -> "Recentred":
+        """Draws as they are."""
+        return cls(estimate, np.zeros(len(estimate)), np.eye(len(estimate)))
+
+    def __call__(self, theta: Array) -> Array:
+        """(d, B) to (d, B)."""
+        moved: Array = theta + (self.shift - self.estimate)[:, None]
+        return self.estimate[:, None] + self.stretch @ moved
+
+
+@dataclass(frozen=True, eq=False)
+class TrimmedPlan(AbstractPlan):
+    """Weighted maximum likelihood, from the fit to the whole table.
+
+    Parameters
+    ----------
+    estimate, ordinary, closest : (d,)
+        The fit to the whole table, maximum likelihood, and the closest model in total variation.
+    rows : KeptRows
+        The rows that are kept of the whole table.
+    clean : bool
+        Whether tables with other cells are known to be clean, so that all of their rows are kept.
+    penalty : float
+        The ridge of the weighted likelihood.
+    robust_draws, twin_draws : Recentred
+        What makes draws of solutions.
+    """
+
+    estimate: Array
+    ordinary: Array
+    closest: Array
+    rows: KeptRows
+    clean: bool
+    penalty: float
+    robust_draws: Recentred
+    twin_draws: Recentred
+
+    def solve(
+        self,
+        robust: Objective,
+        twin: Objective,
+        p: Array,
+        first: int = 0,
+        wanted: int | None = None,
+    ) -> Solved:
+        """Solve tables p (m, B)."""
+        layout = robust.layout
+        kept = p * self._share(layout)[:, None]
+        likelihood = Objective(layout, KLD(), self.penalty, reference=self.estimate)
+        found = _minimum(likelihood, kept / kept.sum(0), self.estimate)
+        if self.penalty <= RIDGE:
+            found = _held(likelihood, kept / kept.sum(0), found)
+        ordinary = _minimum(twin, p, self.ordinary)
+        theta, twin_theta = self.robust_draws(found.theta), self.twin_draws(ordinary.theta)
+        return Solved(
+            replace(found, theta=layout.bound.to_user(theta)),
+            _distance(robust, p, theta),
+            replace(ordinary, theta=layout.bound.to_user(twin_theta)),
+            twin.on(p).distance(twin_theta),
+        )
+
+    def _share(self, layout: Layout) -> Array:
+        """The share of each cell that is kept of a table."""
+        cells = layout.cells
+        if cells is self.robust.layout.cells:
+            return self.rows.share
+        if self.clean:
+            return np.ones(cells.n_cells)
+        if self.prior is not None:
+            # Atoms of a prior that are drawn anew are no rows, and keep their mass.
+            known = dict(zip(_keys(self.robust.layout.cells), self.rows.share, strict=True))
+            return np.array([known.get(key, 1.0) for key in _keys(cells)])
+        layout = replace(layout, fold=False)
+        rows = trimmed_fit(layout, self.ordinary, self.closest, self.penalty)[1]
+        return rows.share
+
+    @property
+    def ridge(self) -> float:
+        """See `AbstractPlan`."""
+        return self.penalty
+
+    @property
+    def kept_rows(self) -> KeptRows:
+        """See `AbstractPlan`; of the rows in the data, without the mass of a prior."""
+        cells, data = self.robust.layout.cells, self.robust.layout.scale_on
+        if cells is data:
+            return self.rows
+        at = {key: number for number, key in enumerate(_keys(cells))}
+        held = np.array([at[key] for key in _keys(data)])
+        prior = np.broadcast_to(_mass_of_prior(self.robust.layout), cells.n_cells)[held]
+        share = (self.rows.share[held] - prior) / (1 - prior)
+        far = np.zeros(data.n_x, bool)
+        far[data.x_index] = self.rows.far[cells.x_index[held]]
+        return replace(self.rows, share=np.clip(share, 0.0, 1.0), far=far)
+
+    def for_replicates(self) -> "TrimmedPlan":
+        """See `AbstractPlan`; all rows of replicates are good."""
+        return replace(self.uncentred(), clean=True)
+
+    def uncentred(self) -> "TrimmedPlan":
+        """See `AbstractPlan`."""
+        return replace(
+            self,
+            robust_draws=Recentred.nothing(self.estimate),
+            twin_draws=Recentred.nothing(self.ordinary),
+        )
+
+
+def recorded_plan(
+    layout: Layout, posterior: Posterior, kept: KeptRows, size: int
+) -> tuple[TrimmedPlan, Solved]:
+    """The plan behind the record of a trimmed likelihood, without correction of its draws.
+
+    Also the solution for the table of the record.
+    """
+    centre, ordinary = (
+        layout.bound.from_user(theta[:, None])[:, 0]
+        for theta in (posterior.minimiser, posterior.kld_minimiser)
+    )
+    plan = TrimmedPlan(
+        robust=Objective(layout, posterior.divergence, AUTO_RIDGE, reference=centre),
+        twin=Objective(layout, KLD(), reference=ordinary),
+        shift=np.zeros(len(centre)),
+        cells=posterior.cells,
+        prior=None,
+        seed=posterior.seed,
+        size=size,
+        rescued=False,
+        refine="trim",
+        estimate=centre,
+        ordinary=ordinary,
+        closest=centre,
+        rows=kept,
+        clean=False,
+        penalty=posterior.ridge,
+        robust_draws=Recentred.nothing(centre),
+        twin_draws=Recentred.nothing(ordinary),
+    )
+    return plan, plan.solve(plan.robust, plan.twin, layout.cells.p[:, None])
+
+
+def trimmed_plan(
+    plan: NewtonPlan, found: Solved, ridge: float | Literal["auto"], pilot: bool
+) -> tuple[TrimmedPlan, Solved]:
+    """The plan of a trimmed likelihood, from that of the closest model and its solution.
+
+    ``ridge`` is the penalty that was asked for; `RIDGE` is the least. Without a `pilot` no draw may
+    follow.
+    """
+    penalty = RIDGE if ridge == "auto" else max(ridge, RIDGE)
+    layout = replace(plan.robust.layout.at_home(), fold=False)
+    closest = layout.bound.from_user(found.robust.theta)[:, 0]
+    estimate, rows = trimmed_fit(layout, plan.ordinary, closest, penalty, _mass_of_prior(layout))
+    trimmed = TrimmedPlan(
+        robust=plan.robust,
+        twin=plan.twin,
+        shift=np.zeros(len(estimate)),
+        cells=plan.cells,
+        prior=plan.prior,
+        seed=plan.seed,
+        size=plan.size,
+        rescued=False,
+        refine="trim",
+        estimate=estimate,
+        ordinary=plan.ordinary,
+        closest=closest,
+        rows=rows,
+        clean=False,
+        penalty=penalty,
+        robust_draws=Recentred.nothing(estimate),
+        twin_draws=Recentred.nothing(plan.ordinary),
+    )
+    solved = trimmed.solve(plan.robust, plan.twin, layout.cells.p[:, None])
+    if not pilot:
+        return trimmed, solved
+    parts = [trimmed.solve(plan.robust, plan.twin, p) for p in pilot_tables(plan)]
+
+    def draws(side: str, centre: Array, kept: Array) -> Recentred:
+        raw = [layout.bound.from_user(getattr(part, side).theta) for part in parts]
+        shift = calibrating_shift(np.concatenate(raw, axis=1), centre, layout.bound)
+        return Recentred(centre, shift, widening(layout, kept, centre))
+
+    return (
+        replace(
+            trimmed,
+            robust_draws=draws("robust", estimate, rows.share),
+            twin_draws=draws("twin", plan.ordinary, np.ones(len(rows.share))),
+        ),
+        solved,
+    )
+
+
+def _minimum(objective: Objective, p: Array, start: Array) -> Solution:
+    """The minimum for each table p (m, B), with a status for draws whose optimum is at infinity."""
+    problem = objective.on(p)
+    goal = problem.accuracy
+    goal = replace(goal, decrement=max(goal.decrement, _DECREMENT))
+    found = newton(problem, np.repeat(start[:, None], p.shape[1], axis=1), accuracy=goal)
+    away = objective.runs_away(problem, found.theta)
+    return replace(found, status=np.where(away, int(Status.SEPARATED), found.status))
+
+
+def _held(objective: Objective, p: Array, found: Solution) -> Solution:
+    """The same, with a status for draws that only the least ridge keeps where they are.
+
+    They are those whose linear predictor a Newton step without the ridge would change by more than
+    `_HELD` of its deviation. Elsewhere the step is about 1e-5 of it.
+    """
+    bound, ridge = objective.layout.bound, objective.ridge
+    pull = bound.ridge_pull(found.theta)
+    spread = (found.theta * pull).sum(0)
+    index = np.flatnonzero(spread > _STEEP)
+    if not index.size:
+        return found
+    free = replace(objective, ridge=0.0).on(p[:, index])
+    hess = free.at(found.theta[:, index]).expand(np.zeros(index.size), None).hess
+    gradient = 2 * ridge * pull[:, index].T[:, :, None]
+    step = np.linalg.pinv(hess.transpose(2, 0, 1), hermitian=True) @ gradient
+    step = step[:, :, 0].T
+    moved = (step * bound.ridge_pull(step)).sum(0)
+    held = index[moved > _HELD**2 * spread[index]]
+    status = found.status.copy()
+    status[held] = int(Status.SEPARATED)
+    return replace(found, status=status)
+
+
+def _distance(robust: Objective, p: Array, theta: Array) -> Array:
+    """The distances (B,) of tables p (m, B), so many draws at a time as groups leave room for."""
+    size = block_size(robust.layout.units.n_elements)
+    parts = [slice(at, at + size) for at in range(0, p.shape[1], size)]
+    found = [robust.on(p[:, part]).distance(theta[:, part]) for part in parts]
+    return np.concatenate(found)
+
+
+def _mass_of_prior(layout: Layout) -> Array | float:
+    """The share of each cell of the table that is not in the data."""
+    cells, data = layout.cells, layout.scale_on
+    if cells is data:
+        return 0.0
+    rows = dict(zip(_keys(data), data.counts, strict=True))
+    return 1 - np.array([rows.get(key, 0.0) for key in _keys(cells)]) / cells.counts
+
+
+def _keys(cells: Cells) -> list[bytes]:
+    rows = np.column_stack([cells.x, cells.offset, cells.trials])[cells.x_index]
+    return [line.tobytes() for line in np.column_stack([rows, cells.y])]
