@@ -248,17 +248,6 @@ def test_the_page_says_what_the_call_leaves_open():
     assert call_of(fit).note in " ".join(render(fit).split())
 
 
-def test_a_fit_whose_options_were_not_kept_has_no_call():
-    fit = tb.fit("y ~ 1", table(), n_draws=0)
-    for old in (replace(fit, asked=None), replace(fit, data=None)):
-        call = call_of(old)
-        assert call.text == ""
-        assert "earlier version" in call.note
-    page = render(replace(fit, asked=None))
-    assert "tb.fit(" not in page
-    assert "earlier version" in page
-
-
 @pytest.mark.parametrize(
     ("formula", "given"),
     [

@@ -67,7 +67,7 @@ def run_check(request: Request, *, as_json: bool) -> None:
         check_table(found.cells, found.model.family, found.encoded.linear, request.ridge)
         with progress_bar(None, "timing the first draws"):
             pilot = _pilot(request, found)
-        fit = fit_of(found, pilot.posterior)
+        fit = fit_of(found, pilot.posterior, request.asked)
         if found.coarsening is not None:
             fit = told_of_rounding(fit, found.coarsening)
     doubts = [
@@ -196,7 +196,7 @@ def _outcome(fit: Fit) -> str:
     """The range of the outcome, or how often each of its levels comes."""
     posterior = fit.posterior
     cells, family = posterior.cells, posterior.model.family
-    name = fit.data.outcome if fit.data else "outcome"
+    name = fit.data.outcome
     if family.levels:
         total = np.bincount(cells.y.astype(int), cells.counts, len(family.levels))
         levels = [f"{level} ({n:,g})" for level, n in zip(family.levels, total, strict=True)]
@@ -232,7 +232,7 @@ def _facts(request: Request, fit: Fit, pilot: Pilot, notes: list[str]) -> dict[s
         "formula": fit.formula,
         "family": posterior.model.family.name,
         "n_rows": fit.n_rows,
-        "n_distinct_rows": len(fit.data.counts) if fit.data else None,
+        "n_distinct_rows": len(fit.data.counts),
         "n_left_out": fit.n_left_out,
         "n_x": cells.n_x,
         "n_cells": cells.n_cells,

@@ -5,6 +5,8 @@ from typing import Any, Literal
 
 from tvdbayes.data.sources import MAX_CELLS, AbstractSource, open_source
 from tvdbayes.fitting import Fit, fit
+from tvdbayes.fitting.asked import Asked
+from tvdbayes.fitting.settings import PARTITIONS
 from tvdbayes.formula.survey import Survey, survey
 
 __all__ = ["Request"]
@@ -58,6 +60,26 @@ class Request:
             "missing": self.missing,
             "collinear": self.collinear,
         }
+
+    @property
+    def asked(self) -> Asked:
+        """What `fit` would be asked for, for a record of a few draws."""
+        return Asked(
+            family=self.family,
+            link=self.link,
+            trials=self.trials,
+            partition=PARTITIONS[self.partition],
+            ridge=self.ridge,
+            bins="auto",
+            predictors=None,
+            refine=self.refine,
+            missing=self.missing,
+            collinear=self.collinear,
+            device=None,
+            engine=self.engine,
+            grid=self.grid,
+            max_cells=self.max_cells,
+        )
 
     def fit(self, source: AbstractSource) -> Fit:
         """Fit the model to the table."""

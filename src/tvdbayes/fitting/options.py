@@ -13,14 +13,12 @@ _NAMED: dict[str, dict[str, Any]] = {"divergence": DIVERGENCES, "partition": PAR
 """Options that are kept as objects, and the names that stand for some of them."""
 
 
-def all_options(fit: Fit) -> dict[str, Any] | None:
-    """Every option that the draws depend on; None in files that did not keep them.
+def all_options(fit: Fit) -> dict[str, Any]:
+    """Every option that the draws depend on.
 
     ``n_jobs``, ``resume`` and ``progress`` are not among them: no draw depends on these.
     """
-    data, asked, posterior = fit.data, fit.asked, fit.posterior
-    if data is None or asked is None:
-        return None
+    data, posterior = fit.data, fit.posterior
     prior = posterior.prior
     of_prior = {} if prior is None else vars(prior)
     return {
@@ -34,16 +32,15 @@ def all_options(fit: Fit) -> dict[str, Any] | None:
             solving=lambda: None, training=lambda network: network
         ),
         **of_prior,
-        **vars(asked),
+        **vars(fit.asked),
     }
 
 
-def options_set(fit: Fit) -> dict[str, Any] | None:
+def options_set(fit: Fit) -> dict[str, Any]:
     """The options that differ from the defaults of `fit`, in the order of its signature."""
-    given = all_options(fit)
-    if given is None:
-        return None
-    named = {option: _name(value, _NAMED.get(option, {})) for option, value in given.items()}
+    named = {
+        option: _name(value, _NAMED.get(option, {})) for option, value in all_options(fit).items()
+    }
     return {
         option: named[option]
         for option, parameter in signature(fit_all).parameters.items()

@@ -69,15 +69,14 @@ class Fit:
         How columns became covariates; replayed on new data.
     cell_of_row : (n,)
         The cell of each input row, -1 for rows of weight zero.
+    data : FitData
+        The distinct rows of the columns in use.
+    asked : Asked
+        Options that the other fields do not hold. `options` has all of them.
     more_encodings : dict of formulaic.ModelSpec
         The same for further predictors that have covariates.
     left_out : tuple of str
         Columns that others determine, left out by ``collinear="drop"``.
-    data : FitData or None
-        The distinct rows of the columns in use; None in files that version 0.1.0 wrote.
-    asked : Asked or None
-        Options that the other fields do not hold; None in files of earlier versions. `options`
-        has all of them.
     rounded : Rounded or None
         What rounding continuous columns in an engine has done, where that was asked for.
 
@@ -100,10 +99,10 @@ class Fit:
     formula: str
     encoding: ModelSpec
     cell_of_row: IntArray
+    data: FitData
+    asked: Asked
     more_encodings: dict[str, ModelSpec] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
-    data: FitData | None = None
-    asked: Asked | None = None
     rounded: Rounded | None = None
 
     @property
@@ -203,14 +202,13 @@ class Fit:
     @property
     def n_rows(self) -> int:
         """Rows of the data, those included that were left out."""
-        grouped = None if self.data is None else self.data.n_grouped
+        grouped = self.data.n_grouped
         return len(self.cell_of_row) if grouped is None else grouped
 
     @property
     def n_left_out(self) -> int:
         """Rows of the data that were left out, for a gap or a weight of zero."""
-        dropped = 0 if self.data is None else self.data.n_dropped
-        return int((self.cell_of_row < 0).sum()) + dropped
+        return int((self.cell_of_row < 0).sum()) + self.data.n_dropped
 
     @property
     def seed(self) -> int:
@@ -218,8 +216,8 @@ class Fit:
         return self.posterior.seed
 
     @property
-    def options(self) -> dict[str, Any] | None:
-        """Options of `fit` that were not left at their defaults; None in files of older versions.
+    def options(self) -> dict[str, Any]:
+        """Options of `fit` that were not left at their defaults.
 
         With the same formula and data they give the same draws, bit for bit. ``n_jobs``, ``resume``
         and ``progress`` are not among them, since no draw depends on these.
@@ -1169,7 +1167,7 @@ class Fit:
         return f"<p><code>{escape(self.formula)}</code></p>{self.posterior._repr_html_()}"
 
 
-def fit_of(found: Survey, posterior: Posterior, asked: Asked | None = None) -> Fit:
+def fit_of(found: Survey, posterior: Posterior, asked: Asked) -> Fit:
     """The draws, with what is known of the data, and what was asked for."""
     encoded = found.encoded
     return Fit(
@@ -1177,8 +1175,8 @@ def fit_of(found: Survey, posterior: Posterior, asked: Asked | None = None) -> F
         found.formula,
         encoded.spec,
         found.cell_of_row,
-        encoded.more,
-        found.left_out,
         found.data,
         asked,
+        encoded.more,
+        found.left_out,
     )

@@ -86,15 +86,14 @@ class Posterior:
         Which rows were compared together, and what that does to the answer.
     bins : Bins or None
         Which outcomes were compared together, if any.
+    options : Options
+        Partition, ridge and bins as they were asked for.
     prior : Prior or None
         The Dirichlet-process prior, if any.
     refine : str or None
         "reweight" where draws end with one-step reweighting; `distance` and `status` are those of
         the closest model before that. "trim" for the trimmed likelihood; `distance` is then that of
         the draws themselves.
-    options : Options or None
-        Partition, ridge and bins as they were asked for; None where the record was read from a file
-        of a version that did not keep them.
     kept_rows : KeptRows or None
         The rows that a trimmed likelihood keeps.
 
@@ -131,9 +130,9 @@ class Posterior:
     shift: Array
     groups: GroupReport
     bins: Bins | None
+    options: Options
     prior: Prior | None = None
     refine: Literal["reweight", "trim"] | None = None
-    options: Options | None = None
     kept_rows: KeptRows | None = None
 
     @property
