@@ -167,6 +167,10 @@ def in_r(sets, law, **options):
     return [estimate for rows in sets for estimate in in_r([rows], law, **options)]
 
 
+def instead(fits, others):
+    return [other if fit is None else fit for fit, other in zip(fits, others, strict=True)]
+
+
 def beside_r(quick=False):
     """The default and glmrob of R's robustbase on the same data sets, those of few rows."""
     if not robustbase_version():
@@ -218,8 +222,8 @@ def beside_r(quick=False):
         "default_glmrob",
         "Error (geometric mean over data sets of the RMSE over coefficients) of the default and of "
         f"glmrob (robustbase {robustbase_version()}) on the same data sets; maximum likelihood "
-        "stands in where glmrob or R ends with an error. Last: the default divided by the best of the "
-        f"glmrob methods; it is below 1 in {(ratio < 1).mean():.0%} of {len(lines)} settings, at "
+        "stands in where glmrob or R ends with an error. Last: the default divided by the best of "
+        f"the glmrob methods; it is below 1 in {(ratio < 1).mean():.0%} of {len(lines)} settings, at "
         f"most {ratio.max():.2f}. Seed {SEED}.",
         ("setting", "wrong rows", "sets", "ML", "default", *IN_R, "default / best in R"),
         lines,
