@@ -223,8 +223,8 @@ def beside_r(quick=False):
         "Error (geometric mean over data sets of the RMSE over coefficients) of the default and of "
         f"glmrob (robustbase {robustbase_version()}) on the same data sets; maximum likelihood "
         "stands in where glmrob or R ends with an error. Last: the default divided by the best of "
-        f"the glmrob methods; it is below 1 in {(ratio < 1).mean():.0%} of {len(lines)} settings, at "
-        f"most {ratio.max():.2f}. Seed {SEED}.",
+        f"the glmrob methods; it is below 1 in {(ratio < 1).mean():.0%} of {len(lines)} settings, "
+        f"at most {ratio.max():.2f}. Seed {SEED}.",
         ("setting", "wrong rows", "sets", "ML", "default", *IN_R, "default / best in R"),
         lines,
         made_on="two cores",
