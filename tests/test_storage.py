@@ -321,8 +321,8 @@ def test_new_data_are_encoded_as_before(formula, frame, simple, tmp_path):
     matrix, _ = model_matrix(terms, frame, np.ones(len(frame)))
     # Only the encoding matters here, and fits of thirty coefficients take long.
     before = replace(simple, formula=formula, encoding=matrix.model_spec, data=None)
-    _files.save_fit(before, tmp_path / "fit.tvd")
-    after = _files.load(tmp_path / "fit.tvd")
+    before.save(tmp_path / "fit.tvd")
+    after = tb.load(tmp_path / "fit.tvd")
     assert_same(before, after)
     # Few rows of the new data, so that levels, means and knots cannot be learned from them.
     new = frame.iloc[[5, 11, 12]].reset_index(drop=True)
@@ -335,8 +335,8 @@ def test_new_data_are_encoded_as_before(formula, frame, simple, tmp_path):
 
 def test_a_fit_by_formula_comes_back(frame, tmp_path):
     before = quiet_fit("y ~ scale(x) + C(k)", frame)
-    _files.save_fit(before, tmp_path / "fit.tvd")
-    after = _files.load(tmp_path / "fit.tvd")
+    before.save(tmp_path / "fit.tvd")
+    after = tb.load(tmp_path / "fit.tvd")
     assert_same(before, after)
     assert after.summary().to_dict().keys() == before.summary().to_dict().keys()
     replayed = encoded(after.encoding, frame)
@@ -347,8 +347,8 @@ def test_further_predictors_come_back(frame, tmp_path):
     before = quiet_fit(
         "y ~ x", frame, family="zero_inflated_poisson", predictors={"inflation": "~ scale(z) + g"}
     )
-    _files.save_fit(before, tmp_path / "fit.tvd")
-    after = _files.load(tmp_path / "fit.tvd")
+    before.save(tmp_path / "fit.tvd")
+    after = tb.load(tmp_path / "fit.tvd")
     assert_same(before, after)
     ((name, spec),) = after.more_encodings.items()
     new = frame.iloc[:4]
@@ -356,17 +356,17 @@ def test_further_predictors_come_back(frame, tmp_path):
 
 
 def test_a_loaded_fit_saves_to_the_same_bytes(frame, tmp_path):
-    _files.save_fit(quiet_fit("y ~ poly(x, 2) + C(g)", frame), tmp_path / "one")
-    _files.save_fit(_files.load(tmp_path / "one"), tmp_path / "two")
+    quiet_fit("y ~ poly(x, 2) + C(g)", frame).save(tmp_path / "one")
+    tb.load(tmp_path / "one").save(tmp_path / "two")
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
 def test_a_posterior_can_be_loaded_by_the_door(posterior, saved):
-    assert_same(posterior, _files.load(saved))
+    assert_same(posterior, tb.load(saved))
 
 
 def test_a_fit_is_more_than_a_posterior(frame, tmp_path):
-    _files.save_fit(quiet_fit("y ~ 1", frame), tmp_path / "fit.tvd")
+    quiet_fit("y ~ 1", frame).save(tmp_path / "fit.tvd")
     with pytest.raises(StorageError, match=r"'ModelSpec'|'Fit'"):
         storage.load(tmp_path / "fit.tvd")
 
@@ -383,8 +383,8 @@ def test_the_data_of_a_fit_come_back_in_every_kind_of_column(frame, tmp_path):
     before = quiet_fit(
         "y ~ g + cat + b + level + small + short", extended, exposure="z", weights="k"
     )
-    _files.save_fit(before, tmp_path / "fit.tvd")
-    after = _files.load(tmp_path / "fit.tvd")
+    before.save(tmp_path / "fit.tvd")
+    after = tb.load(tmp_path / "fit.tvd")
     assert_same(before, after)
     kinds = {name: column.kind for name, column in after.data.columns.items()}
     assert kinds == {
@@ -410,8 +410,8 @@ def test_the_data_of_a_fit_come_back_in_every_kind_of_column(frame, tmp_path):
 def test_an_outcome_of_intervals_can_still_be_saved(frame, tmp_path):
     cut = frame.assign(y=pd.cut(frame["z"], 3))
     fit = quiet_fit("y ~ g", cut, family="ordinal")
-    _files.save_fit(fit, tmp_path / "fit.tvd")
-    assert_same(fit, _files.load(tmp_path / "fit.tvd"))
+    fit.save(tmp_path / "fit.tvd")
+    assert_same(fit, tb.load(tmp_path / "fit.tvd"))
 
 
 def columns(header):
@@ -421,7 +421,7 @@ def columns(header):
 @pytest.fixture
 def fitted(frame, tmp_path):
     path = tmp_path / "fit.tvd"
-    _files.save_fit(quiet_fit("y ~ g + x", frame, offset="z"), path)
+    quiet_fit("y ~ g + x", frame, offset="z").save(path)
     return path
 
 
@@ -451,7 +451,7 @@ def test_data_that_point_nowhere_are_refused(fitted, part, value):
         return {**parts, name: wrong}
 
     with pytest.raises(StorageError, match=r"its (data|rows|input)"):
-        _files.load(rewritten(fitted, as_it_is, astray))
+        tb.load(rewritten(fitted, as_it_is, astray))
 
 
 @pytest.mark.parametrize(
@@ -474,7 +474,7 @@ def test_data_that_point_nowhere_are_refused(fitted, part, value):
 )
 def test_data_that_make_no_sense_are_refused(fitted, change):
     with pytest.raises(StorageError):
-        _files.load(rewritten(fitted, change))
+        tb.load(rewritten(fitted, change))
 
 
 @pytest.mark.parametrize(
@@ -489,7 +489,7 @@ def test_data_that_make_no_sense_are_refused(fitted, change):
 )
 def test_a_formula_in_a_file_is_guarded(evil, frame, tmp_path):
     path = tmp_path / "fit.tvd"
-    _files.save_fit(quiet_fit("y ~ x", frame), path)
+    quiet_fit("y ~ x", frame).save(path)
 
     def poison(header):
         terms = record(header)["encoding"]["fields"]["terms"]
@@ -497,7 +497,7 @@ def test_a_formula_in_a_file_is_guarded(evil, frame, tmp_path):
         terms[1] = evil
 
     with pytest.raises(StorageError):
-        _files.load(rewritten(path, poison))
+        tb.load(rewritten(path, poison))
 
 
 # Files that must not be loaded
@@ -891,7 +891,7 @@ def test_a_link_goes_on_pointing_to_its_file(posterior, tmp_path):
 
 def test_a_file_of_version_0_1_0_loads(frame):
     """Written by this version and committed: later versions must go on reading it."""
-    fit = _files.load(DATA / "fit_0_1_0.tvd")
+    fit = tb.load(DATA / "fit_0_1_0.tvd")
     assert fit.formula == "y ~ poly(x, 2) + C(g)"
     assert fit.draws.shape == (4, 6)
     assert fit.posterior.model.family == tb.ZeroInflated(tb.Poisson())
