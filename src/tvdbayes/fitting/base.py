@@ -1,6 +1,7 @@
 """What a fit keeps, and what is read off it without further work."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from formulaic import ModelSpec
 
@@ -138,6 +139,25 @@ class AbstractFit:
     def seed(self) -> int:
         """The seed that gives these draws again."""
         return self.posterior.seed
+
+    @property
+    def options(self) -> dict[str, Any] | None:
+        """Options of `fit` that were not left at their defaults; None in files of older versions.
+
+        With the same formula and data they give the same draws, bit for bit. ``n_jobs``, ``resume``
+        and ``progress`` are not among them, since no draw depends on these.
+
+        Examples
+        --------
+        >>> import tvdbayes as tb
+        >>> data = {"y": [0, 1, 2, 2, 3, 5] * 10, "region": ["north", "south"] * 30}
+        >>> fit = tb.fit("y ~ region", data, divergence=tb.Hellinger(), n_draws=20, ridge=0.1)
+        >>> fit.options
+        {'divergence': 'hellinger', 'n_draws': 20, 'ridge': 0.1}
+        """
+        from tvdbayes.fitting.options import options_set
+
+        return options_set(self)
 
     def _side(self, ordinary: bool) -> Posterior:
         """The robust draws, or their ordinary twins."""

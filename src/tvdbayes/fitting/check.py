@@ -1,17 +1,18 @@
 """What is good and what is doubtful about a fit, in plain words."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
+from tvdbayes._typing import BoolArray
 from tvdbayes.fitting.base import AbstractFit
 from tvdbayes.fitting.misfit import MisfitAnswers
+from tvdbayes.report import listed
 from tvdbayes.results import better_family
+from tvdbayes.results.findings import Check, Finding, Level
 from tvdbayes.results.misfit import Misfit
 from tvdbayes.results.ties import flat_ranges
-from tvdbayes.sampling.html import html_table
+from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.rows_used import rows_used
 from tvdbayes.sampling.rules import (
     FALSE_ALARM,
@@ -24,44 +25,11 @@ from tvdbayes.sampling.rules import (
 )
 from tvdbayes.solvers import Status
 
-__all__ = ["Check", "CheckAnswers", "Finding", "check"]
-
-Level = Literal["good", "note", "problem"]
+__all__ = ["Check", "CheckAnswers", "check", "comparison"]
 
 _FEW_DRAWS = 200
 _MANY = 0.02
 """Share of dropped rows from which that is a note."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at."""
-
-    level: Level
-    about: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Check:
-    """Findings about a fit; prints as a list."""
-
-    findings: tuple[Finding, ...]
-
-    @property
-    def problems(self) -> tuple[Finding, ...]:
-        """Problems to resolve before the fit is used."""
-        return tuple(f for f in self.findings if f.level == "problem")
-
-    def __str__(self) -> str:
-        width = max(len(f.about) for f in self.findings)
-        return "\n".join(f"{f.level:<8} {f.about:<{width}}  {f.text}" for f in self.findings)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        lines = ([f.about, f.level, f.text] for f in self.findings)
-        return html_table("Check", ["", "", ""], lines)
 
 
 class CheckAnswers(MisfitAnswers):
@@ -172,7 +140,7 @@ def _groups(fit: AbstractFit) -> Iterator[Finding]:
     else:
         # Slopes of a trimmed likelihood are not fitted to groups.
         shown = groups.made if fit.posterior.refine == "trim" else groups
-        yield Finding("good", "groups", f"Rows are compared by {shown}.")
+        yield Finding("good", "groups", f"Rows are compared within groups ({shown}).")
     if few_groups(fit.posterior):
         d = fit.posterior.model.complexity(fit.posterior.cells)
         yield Finding(
@@ -216,7 +184,7 @@ def _ties(fit: AbstractFit) -> Iterator[Finding]:
             "weighted likelihood.",
         )
     else:
-        yield Finding("good", "ties", "Moving any single coefficient changes the distance.")
+        yield Finding("good", "ties", "The data determine all coefficients.")
 
 
 def _draws(fit: AbstractFit) -> Iterator[Finding]:
@@ -226,13 +194,14 @@ def _draws(fit: AbstractFit) -> Iterator[Finding]:
             "problem" if n < 2 else "note",
             "draws",
             f"{n} draws are few for intervals; n_draws=1000 puts their ends within about 7 % of a "
-            "deviation.",
+            "posterior standard deviation.",
         )
         return
     yield Finding(
         "good",
         "draws",
-        f"{n} independent draws: a mean is off by {1 / np.sqrt(n):.1%} of its deviation.",
+        f"{n} independent draws: the Monte Carlo error of a posterior mean is "
+        f"{1 / np.sqrt(n):.1%} of the posterior standard deviation.",
     )
     if not _by_coefficient(fit):
         return
@@ -246,28 +215,31 @@ def _draws(fit: AbstractFit) -> Iterator[Finding]:
         )
 
 
+def comparison(posterior: Posterior, differs: BoolArray) -> str:
+    """Whether the coefficients of both fits differ, in which of them, and what that means."""
+    level = f"{FALSE_ALARM:.0%} level, all coefficients together"
+    if differs.any():
+        names = [name for name, apart in zip(posterior.param_names, differs, strict=True) if apart]
+        return (
+            f"The robust and the likelihood fit differ in {listed(names)} ({level}): some rows, or "
+            "the form of the model, influence the likelihood fit."
+        )
+    used = rows_used(posterior)
+    caveat = used.caveat if used else ""
+    return (
+        "The robust and the likelihood fit do not differ by more than chance "
+        f"({level}). {caveat}".strip()
+    )
+
+
 def _difference(fit: AbstractFit) -> Iterator[Finding]:
     if len(fit.draws) < 2 or fit.posterior.divergence.name == "kld" or not _by_coefficient(fit):
         return
-    apart = np.array(fit.param_names)[differing(fit.draws, fit.kld_draws)]
-    level = f"{FALSE_ALARM:.0%} level, all coefficients together"
-    if apart.size:
-        yield Finding(
-            "note",
-            "ordinary fit",
-            f"The robust and the likelihood fit differ in {', '.join(apart)} ({level}): some rows, "
-            "or the form of the model, influence the likelihood fit. See rows() and the columns "
-            "diff of summary().",
-        )
-    else:
-        used = rows_used(fit.posterior)
-        caveat = used.caveat if used else ""
-        yield Finding(
-            "good",
-            "ordinary fit",
-            f"The robust and the likelihood fit do not differ by more than chance ({level}). "
-            f"{caveat}".strip(),
-        )
+    differs = differing(fit.draws, fit.kld_draws)
+    text = comparison(fit.posterior, differs)
+    if differs.any():
+        text += " See rows() and the columns diff of summary()."
+    yield Finding("note" if differs.any() else "good", "ordinary fit", text)
 
 
 def _rounding(fit: AbstractFit) -> Iterator[Finding]:
@@ -282,5 +254,4 @@ def _family(fit: AbstractFit) -> Iterator[Finding]:
 
 
 def _misfit(share: Misfit) -> Finding:
-    level: Level = "good" if share.lower == 0 else "note"
-    return Finding(level, "misfit", " ".join(str(share).split("\n")[:2]))
+    return Finding("note" if share.lower else "good", "misfit", share.about_share)

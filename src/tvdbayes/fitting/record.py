@@ -16,6 +16,7 @@ from tvdbayes.fitting.predictions import PredictionAnswers
 from tvdbayes.fitting.rows import RowAnswers
 from tvdbayes.fitting.scores import ScoreAnswers
 from tvdbayes.fitting.sensitivity import SensitivityAnswers
+from tvdbayes.fitting.story import ReportAnswers
 from tvdbayes.formula.survey import Survey
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.results.tree import for_arviz, to_tree
@@ -29,6 +30,7 @@ __all__ = ["Fit", "fit_of", "load"]
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit(
     PlotAnswers,
+    ReportAnswers,
     EffectAnswers,
     GoodnessAnswers,
     RowAnswers,
@@ -75,25 +77,6 @@ class Fit(
     >>> fit.effects("region").names
     ('region: south - north',)
     """
-
-    @property
-    def options(self) -> dict[str, Any] | None:
-        """Options of `fit` that were not left at their defaults; None in files of older versions.
-
-        With the same formula and data they give the same draws, bit for bit. ``n_jobs``, ``resume``
-        and ``progress`` are not among them, since no draw depends on these.
-
-        Examples
-        --------
-        >>> import tvdbayes as tb
-        >>> data = {"y": [0, 1, 2, 2, 3, 5] * 10, "region": ["north", "south"] * 30}
-        >>> fit = tb.fit("y ~ region", data, divergence=tb.Hellinger(), n_draws=20, ridge=0.1)
-        >>> fit.options
-        {'divergence': 'hellinger', 'n_draws': 20, 'ridge': 0.1}
-        """
-        from tvdbayes.fitting.options import options_set
-
-        return options_set(self)
 
     def summary(
         self,
@@ -185,34 +168,6 @@ class Fit(
             resume=resume,
             progress=progress,
         )
-
-    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
-        """Write one self-contained HTML page about this fit, which must have coefficients.
-
-        Parameters
-        ----------
-        path : str or path
-            The file to write.
-        title : str, optional
-            What stands above; made from the formula unless given.
-
-        Examples
-        --------
-        >>> import tempfile, tvdbayes as tb
-        >>> from pathlib import Path
-        >>> fit = tb.fit("y ~ 1", {"y": [0, 1, 1, 2, 2, 3, 30] * 10}, n_draws=50)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     fit.report(f"{folder}/fit.html", title="Visits, for the record")
-        ...     page = Path(folder, "fit.html").read_text()
-        >>> page[:15], "Visits, for the record" in page
-        ('<!DOCTYPE html>', True)
-        """
-        self.posterior.require_coefficients(
-            "for a report to be about", "check(), misfit(), effects() and the pictures of plot"
-        )
-        from tvdbayes.report import write_report
-
-        write_report(self, path, title=title)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fit to a file, which `tvdbayes.load` reads; it holds no code and no pickle.

@@ -28,7 +28,7 @@ class SensitivityAnswers(MisfitAnswers):
         >>> fit = tb.fit("visits ~ age", data, n_draws=50)
         >>> (found,) = fit.sensitivity(["age"])
         >>> print(found)
-        age stays positive as long as fewer than 15.8% of the rows are wrong (at least 0.0% are).
+        age is positive if fewer than 15.8% of the rows are wrong.
         >>> low, high = found.interval(0.05)  # what it can be if 5% of the rows are wrong
         >>> print(f"{low:.2f} to {high:.2f}")
         0.17 to 0.45
