@@ -127,7 +127,7 @@ class Fit(
         resume: "Fit | None" = None,
         progress: bool | None = None,
     ) -> "Fit":
-        """The fit to the rows of this one and new rows, which this one stays free of.
+        """A new fit to the rows of this one and new rows; this one does not change.
 
         It is what `fit` gives for all rows together with the same options, bit for bit, and takes
         as long; fractional weights, whose sums depend on their order in the last bit, make that
