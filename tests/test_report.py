@@ -93,6 +93,24 @@ def test_the_same_fit_gives_the_same_page(fit, page):
     assert render(fit) == page
 
 
+@pytest.mark.parametrize("averages", [True, False])
+def test_a_fit_is_asked_once_for_each_fact(fit, monkeypatch, averages):
+    asked = []
+    for name in ("misfit", "rows", "predictions"):
+        method = getattr(tb.Fit, name)
+
+        def count(self, *args, name=name, method=method, **kwargs):
+            asked.append(name)
+            return method(self, *args, **kwargs)
+
+        monkeypatch.setattr(tb.Fit, name, count)
+    story = story_of(fit, averages=averages)
+    page_of(story, title=None, command=None)
+    # One prediction for the data as they are, one for z and one for g.
+    assert asked == ["misfit", "rows", *["predictions"] * 3 * averages]
+    assert (story.averages is None) != averages
+
+
 def test_headings_are_ordered_and_ids_unique(page):
     tree = Tree(page)
     assert tree.open == []

@@ -1,4 +1,4 @@
-"""The doors: formulas, data frames, files, scikit-learn."""
+"""`fit` on a formula and data from anywhere, and `Fit`: answers in the columns of the data."""
 
 from tvdbayes.fitting.compare_fits import compare
 from tvdbayes.fitting.fit_formula import fit
