@@ -84,6 +84,8 @@ def test_rows_come_in_input_order_with_the_data_beside_them(fit, data):
     assert (rows["region"].to_numpy() == data["region"].to_numpy()).all()
     assert rows["flag"][:50].mean() > 0.9
     assert rows["flag"][50:].sum() <= 2
+    # So rare a false alarm cannot be told from 200 replicates.
+    assert not fit.rows(false_alarm=0.001)["flag"].any()
     assert "share both" in rows.attrs["note"]
     cells = fit.cells()
     assert cells["count"].sum() == len(data)

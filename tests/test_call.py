@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import tvdbayes as tb
+from tvdbayes.fitting.story import story_of
 from tvdbayes.models.families import ALL_FAMILIES
 from tvdbayes.models.model import Model
 from tvdbayes.objective.divergences import ALL_DIVERGENCES
@@ -245,7 +246,7 @@ def test_what_text_cannot_hold_is_left_open_and_said_to_be(given):
 
 def test_the_page_says_what_the_call_leaves_open():
     fit = tb.fit("y ~ 1", table(), family=OWN, n_draws=2)
-    assert call_of(fit).note in " ".join(render(fit).split())
+    assert call_of(fit).note in " ".join(render(story_of(fit)).split())
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,10 @@ from tvdbayes.cli._text import Column, table
 from tvdbayes.cli._words import plain, printable
 from tvdbayes.data.sources import read_file
 from tvdbayes.fitting import settings as _settings
+from tvdbayes.fitting.story import story_of
 from tvdbayes.formula import family as _laws
 from tvdbayes.models.named import LINKS
+from tvdbayes.report import render
 from tvdbayes.storage import save
 
 FIT = ("fit", "visits.csv", "visits ~ age + region", "--draws", "40")
@@ -91,10 +93,11 @@ def stored(frame, tmp_path_factory):
 def quick(monkeypatch):
     """Reports that are a line: the room `report` has its own tests."""
 
-    def write_report(fit, path, *, title=None, command=None):
-        path.write_text(f"{fit.formula} {title} {command}")
+    def render(story, *, title=None, command=None):
+        return f"{story.formula} {title} {command}"
 
-    monkeypatch.setattr("tvdbayes.report.write_report", write_report)
+    monkeypatch.setattr("tvdbayes.cli._fit.render", render)
+    monkeypatch.setattr("tvdbayes.fitting.story.render", render)
 
 
 def run(*args, **options):
@@ -203,12 +206,10 @@ def test_the_report_of_a_file_is_that_of_the_fit(folder):
 
 
 def test_a_real_report_is_written(folder):
-    from tvdbayes.report import render
-
     succeed(*FIT, "--quiet", "--out", "results")
     page = (folder / "results" / "report.html").read_text()
     command = "tvdbayes " + shlex.join([*FIT, "--quiet", "--out", "results"])
-    assert page == render(tb.load("results/fit.tvd"), command=command)
+    assert page == render(story_of(tb.load("results/fit.tvd")), command=command)
 
 
 @pytest.mark.usefixtures("quick")
@@ -591,7 +592,7 @@ def test_old_results_stay_when_new_ones_fail(folder, monkeypatch):
     def refuse(*_, **__):
         raise OSError(28, "No space left on device", "report.html")
 
-    monkeypatch.setattr("tvdbayes.report.write_report", refuse)
+    monkeypatch.setattr("tvdbayes.cli._fit.render", refuse)
     message, code = fail(*FIT, "--seed", "1", "--out", "results")
     assert code == 1
     assert "No space left" in message

@@ -11,7 +11,6 @@ from scipy.special import expit
 from scipy.stats import norm
 
 import tvdbayes as tb
-from tvdbayes.fitting.files import load
 from tvdbayes.fitting.slopes import row_slopes
 from tvdbayes.models.families import ALL_FAMILIES
 from tvdbayes.results import effects as arrays
@@ -428,7 +427,7 @@ def test_a_loaded_fit_answers_with_the_same_bits(frame, tmp_path):
     mixed = frame.assign(g=pd.Categorical(frame["g"], ["c", "a", "b"]))
     fit = quick("visits ~ poly(x, 2) + g + C(k)*b", mixed, exposure="hours", weights="copies")
     fit.save(tmp_path / "fit.tvd")
-    again = load(tmp_path / "fit.tvd")
+    again = tb.load(tmp_path / "fit.tvd")
     for ask in (
         lambda f: f.effects("x"),
         lambda f: f.effects("g", at={"b": True}),

@@ -492,9 +492,9 @@ def test_a_network_is_checked_without_its_weights(drawn):
 def test_a_network_is_drawn(drawn, picture, monkeypatch):
     import matplotlib.pyplot as plt
 
-    from tvdbayes.fitting import rows as _rows
+    from tvdbayes.fitting import misfit as _misfit
 
-    monkeypatch.setattr(_rows, "N_REPLICATES", 20)
+    monkeypatch.setattr(_misfit, "N_REPLICATES", 20)
     assert getattr(drawn.plot, picture)(*["a"] * (picture == "bands"))
     plt.close("all")
 

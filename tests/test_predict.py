@@ -7,7 +7,6 @@ from scipy import stats
 from scipy.special import expit
 
 import tvdbayes as tb
-from tvdbayes.fitting.files import load
 from tvdbayes.results import prediction
 from tvdbayes.results.prediction import NewRows, mean_draws
 
@@ -332,7 +331,7 @@ def test_bad_samples_and_levels_are_named(asked, frame):
 def test_a_loaded_fit_predicts_the_same_bits(frame, new, tmp_path):
     fit = quick("hits ~ age + region + smokes", frame, family="binomial", trials="out_of")
     fit.save(tmp_path / "fit.tvd")
-    again = load(tmp_path / "fit.tvd")
+    again = tb.load(tmp_path / "fit.tvd")
     for kind in ("mean", "pmf", "outcome", "class"):
         pd.testing.assert_frame_equal(fit.predict(new, kind), again.predict(new, kind))
         pd.testing.assert_frame_equal(fit.predict(kind=kind), again.predict(kind=kind))

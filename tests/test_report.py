@@ -12,9 +12,13 @@ import numpy as np
 import pytest
 
 import tvdbayes as tb
-from tvdbayes.report import _page, render, write_report
+from tvdbayes.fitting import averages as _averages
+from tvdbayes.fitting.story import story_of
+from tvdbayes.report import _page, _tables
+from tvdbayes.report import render as render_story
 from tvdbayes.report._call import call_of, code_of, name_of
-from tvdbayes.report._page import Estimate, Line, gather
+from tvdbayes.report._page import page_of
+from tvdbayes.report._tables import Estimate, Line, row_table
 from tvdbayes.report._words import listed, number
 from tvdbayes.sampling.rules import differing
 
@@ -73,20 +77,37 @@ def page(fit):
 
 @pytest.fixture(scope="module")
 def plain(fit):
-    return gather(fit, title=None, command=None)
+    return gathered(fit)
+
+
+def render(fit, **texts):
+    return render_story(story_of(fit), **texts)
 
 
 def gathered(fit):
-    return gather(fit, title=None, command=None)
-
-
-def predicted(fit):
-    columns = _page._covariates(fit.data, fit.formula)
-    return _page._predictions(fit, fit.data.outcome, columns)
+    return page_of(story_of(fit), title=None, command=None)
 
 
 def test_the_same_fit_gives_the_same_page(fit, page):
     assert render(fit) == page
+
+
+@pytest.mark.parametrize("averages", [True, False])
+def test_a_fit_is_asked_once_for_each_fact(fit, monkeypatch, averages):
+    asked = []
+    for name in ("misfit", "rows", "predictions"):
+        method = getattr(tb.Fit, name)
+
+        def count(self, *args, name=name, method=method, **kwargs):
+            asked.append(name)
+            return method(self, *args, **kwargs)
+
+        monkeypatch.setattr(tb.Fit, name, count)
+    story = story_of(fit, averages=averages)
+    page_of(story, title=None, command=None)
+    # One prediction for the data as they are, one for z and one for g.
+    assert asked == ["misfit", "rows", *["predictions"] * 3 * averages]
+    assert (story.averages is None) != averages
 
 
 def test_headings_are_ordered_and_ids_unique(page):
@@ -195,8 +216,9 @@ def test_wrong_rows_are_in_the_headline(fit, page):
     misfit = fit.misfit()
     assert misfit.lower > 0
     words = Tree(page).words
-    assert f"At least {misfit.lower:.1%} of the rows do not come from the fitted model." in words
-    assert f"{misfit.floor:.1%} unexplained by chance" in words
+    assert misfit.about_share in words
+    assert f"at least {misfit.lower:.1%} of the rows do not come from the fitted model." in words
+    assert f"Chance alone would leave {misfit.floor:.1%}" in words
     flagged = int(fit.rows()["flag"].sum())
     assert f"{flagged} of 400 rows stand out" in words
 
@@ -204,8 +226,9 @@ def test_wrong_rows_are_in_the_headline(fit, page):
 def test_clean_data_are_said_to_be_explained():
     visits = np.random.default_rng(1).poisson(3, 300)
     words = Tree(render(tb.fit("visits ~ 1", {"visits": visits}, n_draws=200))).words
-    assert "no more than chance alone may leave" in words
-    assert "Robust and ordinary coefficients agree" in words
+    assert "Chance alone would leave" in words
+    assert ": no more than that." in words
+    assert "The robust and the likelihood fit do not differ by more than chance" in words
     assert "How are the values of visits distributed?" in words
 
 
@@ -214,29 +237,38 @@ def line(name, robust, ordinary, differs=True):
 
 
 def test_a_changed_conclusion_is_named():
-    said = list(
-        _page._comparison((line("Intercept", 1, 0), line("age", 0, 1), line("x", 1, 1)), "")
-    )
-    assert len(said) == 2
-    assert said[0].startswith("The robust and the ordinary fit differ in Intercept, age and x (5%")
-    assert said[1].endswith("conclusions change for age (ordinary above 0, robust open).")
+    (said,) = _page._conclusions((line("Intercept", 1, 0), line("age", 0, 1), line("x", 1, 1)))
+    assert said.endswith("conclusions change for age (ordinary above 0, robust uncertain).")
 
 
 def test_changed_sizes_are_told_from_changed_conclusions():
-    said = list(_page._comparison((line("age", 1, 1), line("x", 0, 1, differs=False)), ""))
-    assert said[1].startswith("Sizes change, directions do not")
-    assert said[2].startswith("How sure one can be changes for x (ordinary above 0, robust open)")
+    (said,) = _page._conclusions((line("age", 1, 1), line("x", 1, 1)))
+    assert said == "Both fits agree on the sign of every coefficient; only the sizes differ."
+    same, unsure = _page._conclusions((line("age", 1, 1), line("x", 0, 1, differs=False)))
+    assert same == "Both fits agree on the sign of these; only the sizes differ."
+    assert unsure.startswith("How sure one can be changes for x (ordinary above 0, robust uncert")
+
+
+def test_fits_that_agree_have_no_conclusions_to_compare():
+    assert not list(_page._conclusions((line("x", 0, 1, differs=False),)))
+
+
+def test_the_page_says_in_which_coefficients_the_fits_differ(fit, plain):
+    (said,) = (f.text for f in fit.check().findings if f.about == "ordinary fit")
+    assert said.startswith("The robust and the likelihood fit differ in Intercept and z (5%")
+    assert said.startswith(plain.answers[1])
 
 
 def test_rows_that_stand_out_come_first_and_not_all_are_listed(monkeypatch):
-    monkeypatch.setattr(_page, "_MOST_ROWS", 20)
+    monkeypatch.setattr(_tables, "_MOST_ROWS", 20)
     data = wrong_counts(700)
     fit = tb.fit("visits ~ z", data, n_draws=50)
-    table, rows = _page._rows(fit), fit.rows()
+    story, rows = story_of(fit), fit.rows()
+    table = row_table(story)
     n_different = len({*zip(data["visits"], data["z"], strict=True)})
     assert len(table.lines) == 20 < n_different
     assert table.shown.startswith(f"Of {n_different} different rows the 20 most suspicious")
-    assert table.n_flagged == rows["flag"].sum() > 20
+    assert story.n_flagged == rows["flag"].sum() > 20
     listed_rows = [int(cells[0].text) for cells in table.lines]
     assert rows["flag"][listed_rows].is_monotonic_decreasing
     assert rows["surprise"][listed_rows].is_monotonic_decreasing
@@ -250,26 +282,25 @@ def test_rows_that_the_fit_left_out_are_counted_and_not_listed():
     data["z"][[3, 7]] = np.nan
     with pytest.warns(tb.MissingRowsWarning):
         fit = tb.fit("visits ~ z", data, n_draws=20, missing="drop")
-    rows = _page._rows(fit)
-    assert rows.n_known == 198
-    assert {"3", "7"}.isdisjoint(cells[0].text for cells in rows.lines)
-    facts = dict(_page._facts(fit, "visits"))
+    story = story_of(fit)
+    assert story.n_known == 198
+    assert {"3", "7"}.isdisjoint(cells[0].text for cells in row_table(story).lines)
+    facts = dict(_page._facts(story))
     assert facts["Rows"] == "200, of which 2 were left out (gaps or weight zero)"
     assert "missing='drop'" in call_of(fit).text
 
 
 def test_predictions_are_those_of_the_fit(fit, plain):
-    found = plain.predictions
     at = fit.predictions({"g": ["a", "b"]}).summary()
-    lines = {line.name: line for line in found.averages}
+    lines = {line.name: line for line in plain.averages}
     assert list(lines) == ["as in the data", "z=0", "z=1", "z=2", "g=a", "g=b"]
     assert lines["g=b"].robust.mean == number(at["mean"][1])
-    (slope,) = found.slopes
+    (slope,) = plain.slopes
     assert slope.robust.mean == number(fit.effects("z").summary()["mean"][0])
 
 
 def test_numbers_taken_as_categories_have_no_slope():
-    found = predicted(tb.fit("visits ~ C(z)", wrong_counts(), n_draws=20))
+    found = gathered(tb.fit("visits ~ C(z)", wrong_counts(), n_draws=20))
     assert [line.name for line in found.averages[1:]] == ["z=0", "z=1", "z=2"]
     assert found.slopes == ()
 
@@ -277,16 +308,16 @@ def test_numbers_taken_as_categories_have_no_slope():
 def test_a_slope_that_does_not_exist_is_explained():
     data = wrong_counts()
     data["x"] = np.arange(400.0) % 4
-    (note,) = predicted(tb.fit("visits ~ sqrt(x)", data, n_draws=20)).notes
+    (note,) = gathered(tb.fit("visits ~ sqrt(x)", data, n_draws=20)).averages_notes
     assert note.startswith("x: ")
     assert "no finite slope" in note
 
 
 def test_predictions_that_take_too_long_are_named(fit, monkeypatch):
-    monkeypatch.setattr(_page, "_MOST_WORK", 0)
-    found = predicted(fit)
+    monkeypatch.setattr(_averages, "_MOST_WORK", 0)
+    found = gathered(fit)
     assert [line.name for line in found.averages] == ["as in the data"]
-    assert found.notes[0].startswith("Not shown here, for time and room: z and g.")
+    assert found.averages_notes[0].startswith("Not shown here, for time and room: z and g.")
 
 
 @pytest.mark.parametrize("n_draws", [0, 1])
@@ -363,7 +394,7 @@ def test_families_have_names_in_words(family, name):
 def test_the_file_is_the_page(fit, page, tmp_path):
     path = tmp_path / "fit.html"
     path.write_text("old")
-    write_report(fit, path)
+    fit.report(path)
     assert path.read_bytes() == page.encode("utf-8")
     assert [p.name for p in tmp_path.iterdir()] == ["fit.html"]
 
@@ -373,9 +404,9 @@ def test_the_file_is_the_page(fit, page, tmp_path):
     [("none/fit.html", "folder that does not exist"), (".", "is a folder")],
 )
 def test_a_wrong_place_is_refused_before_any_work(fit, tmp_path, monkeypatch, name, words):
-    monkeypatch.setattr("tvdbayes.report.render", lambda *_, **__: pytest.fail("worked"))
+    monkeypatch.setattr("tvdbayes.fitting.story.story_of", lambda *_, **__: pytest.fail("worked"))
     with pytest.raises(tb.StorageError, match=words):
-        write_report(fit, tmp_path / name)
+        fit.report(tmp_path / name)
 
 
 def test_a_failure_leaves_the_old_file(fit, tmp_path, monkeypatch):
@@ -385,10 +416,10 @@ def test_a_failure_leaves_the_old_file(fit, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tvdbayes.report.render", lambda *_, **__: "new")
+    monkeypatch.setattr("tvdbayes.fitting.story.render", lambda *_, **__: "new")
     monkeypatch.setattr("os.replace", full)
     with pytest.raises(tb.StorageError, match="No space left"):
-        write_report(fit, path)
+        fit.report(path)
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["fit.html"]
 
@@ -397,10 +428,10 @@ def test_a_folder_that_cannot_be_written_to_is_named(fit, tmp_path, monkeypatch)
     def refuse(*_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("tvdbayes.report.render", lambda *_, **__: pytest.fail("worked"))
+    monkeypatch.setattr("tvdbayes.fitting.story.story_of", lambda *_, **__: pytest.fail("worked"))
     monkeypatch.setattr("builtins.open", refuse)
     with pytest.raises(tb.StorageError, match=r"'.*fit\.html' could not be written: Permission"):
-        write_report(fit, tmp_path / "fit.html")
+        fit.report(tmp_path / "fit.html")
 
 
 def test_importing_the_room_is_light():

@@ -36,7 +36,8 @@ def test_more_wrong_rows_allow_more_values():
     assert (np.diff(low) <= 0).all()
     assert (np.diff(high) >= 0).all()
     assert low[0] < found.estimate < high[0]
-    assert "stays positive" in str(found)
+    assert f"is positive if fewer than {found.sign_holds_to:.1%} of the rows" in str(found)
+    assert str(found).endswith(f"at least {found.needed:.1%} of them must be.")
 
 
 def test_noise_makes_every_value_easier_to_hold():

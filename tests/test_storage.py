@@ -311,9 +311,9 @@ def encoded(spec, frame):
 def test_new_data_are_encoded_as_before(formula, frame, tmp_path):
     terms = read_formula(formula, list(frame.columns)).terms
     matrix, _ = model_matrix(terms, frame, np.ones(len(frame)))
-    before = matrix.model_spec
-    storage.write_record(before, tmp_path / "spec", _files._FORMS)
-    after = storage.read_record(tmp_path / "spec", _files._FORMS)
+    before, forms = matrix.model_spec, _files.forms_of(tb.Fit)
+    storage.write_record(before, tmp_path / "spec", forms)
+    after = storage.read_record(tmp_path / "spec", forms)
     # Few rows of the new data, so that levels, means and knots cannot be learned from them.
     new = frame.iloc[[5, 11, 12]].reset_index(drop=True)
     assert encoded(after, new).tobytes() == encoded(before, new).tobytes()
@@ -323,8 +323,8 @@ def test_new_data_are_encoded_as_before(formula, frame, tmp_path):
 
 def test_a_fit_by_formula_comes_back(frame, tmp_path):
     before = quiet_fit("y ~ scale(x) + C(k)", frame)
-    _files.save_fit(before, tmp_path / "fit.tvd")
-    after = _files.load(tmp_path / "fit.tvd")
+    before.save(tmp_path / "fit.tvd")
+    after = tb.load(tmp_path / "fit.tvd")
     assert_same(before, after)
     assert after.summary().to_dict().keys() == before.summary().to_dict().keys()
     replayed = encoded(after.encoding, frame)
@@ -335,8 +335,8 @@ def test_further_predictors_come_back(frame, tmp_path):
     before = quiet_fit(
         "y ~ x", frame, family="zero_inflated_poisson", predictors={"inflation": "~ scale(z) + g"}
     )
-    _files.save_fit(before, tmp_path / "fit.tvd")
-    after = _files.load(tmp_path / "fit.tvd")
+    before.save(tmp_path / "fit.tvd")
+    after = tb.load(tmp_path / "fit.tvd")
     assert_same(before, after)
     ((name, spec),) = after.more_encodings.items()
     new = frame.iloc[:4]
@@ -344,17 +344,17 @@ def test_further_predictors_come_back(frame, tmp_path):
 
 
 def test_a_loaded_fit_saves_to_the_same_bytes(frame, tmp_path):
-    _files.save_fit(quiet_fit("y ~ poly(x, 2) + C(g)", frame), tmp_path / "one")
-    _files.save_fit(_files.load(tmp_path / "one"), tmp_path / "two")
+    quiet_fit("y ~ poly(x, 2) + C(g)", frame).save(tmp_path / "one")
+    tb.load(tmp_path / "one").save(tmp_path / "two")
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
 def test_a_posterior_can_be_loaded_by_the_door(posterior, saved):
-    assert_same(posterior, _files.load(saved))
+    assert_same(posterior, tb.load(saved))
 
 
 def test_a_fit_is_more_than_a_posterior(frame, tmp_path):
-    _files.save_fit(quiet_fit("y ~ 1", frame), tmp_path / "fit.tvd")
+    quiet_fit("y ~ 1", frame).save(tmp_path / "fit.tvd")
     with pytest.raises(StorageError, match=r"'ModelSpec'|'Fit'"):
         storage.load(tmp_path / "fit.tvd")
 
@@ -371,8 +371,8 @@ def test_the_data_of_a_fit_come_back_in_every_kind_of_column(frame, tmp_path):
     before = quiet_fit(
         "y ~ g + cat + b + level + small + short", extended, exposure="z", weights="k"
     )
-    _files.save_fit(before, tmp_path / "fit.tvd")
-    after = _files.load(tmp_path / "fit.tvd")
+    before.save(tmp_path / "fit.tvd")
+    after = tb.load(tmp_path / "fit.tvd")
     assert_same(before, after)
     kinds = {name: column.kind for name, column in after.data.columns.items()}
     assert kinds == {
@@ -398,8 +398,8 @@ def test_the_data_of_a_fit_come_back_in_every_kind_of_column(frame, tmp_path):
 def test_an_outcome_of_intervals_can_still_be_saved(frame, tmp_path):
     cut = frame.assign(y=pd.cut(frame["z"], 3))
     fit = quiet_fit("y ~ g", cut, family="ordinal")
-    _files.save_fit(fit, tmp_path / "fit.tvd")
-    assert_same(fit, _files.load(tmp_path / "fit.tvd"))
+    fit.save(tmp_path / "fit.tvd")
+    assert_same(fit, tb.load(tmp_path / "fit.tvd"))
 
 
 def columns(header):
@@ -409,7 +409,7 @@ def columns(header):
 @pytest.fixture
 def fitted(frame, tmp_path):
     path = tmp_path / "fit.tvd"
-    _files.save_fit(quiet_fit("y ~ g + x", frame, offset="z"), path)
+    quiet_fit("y ~ g + x", frame, offset="z").save(path)
     return path
 
 
@@ -439,7 +439,7 @@ def test_data_that_point_nowhere_are_refused(fitted, part, value):
         return {**parts, name: wrong}
 
     with pytest.raises(StorageError, match=r"its (data|rows|input)"):
-        _files.load(rewritten(fitted, as_it_is, astray))
+        tb.load(rewritten(fitted, as_it_is, astray))
 
 
 @pytest.mark.parametrize(
@@ -462,7 +462,7 @@ def test_data_that_point_nowhere_are_refused(fitted, part, value):
 )
 def test_data_that_make_no_sense_are_refused(fitted, change):
     with pytest.raises(StorageError):
-        _files.load(rewritten(fitted, change))
+        tb.load(rewritten(fitted, change))
 
 
 @pytest.mark.parametrize(
@@ -477,7 +477,7 @@ def test_data_that_make_no_sense_are_refused(fitted, change):
 )
 def test_a_formula_in_a_file_is_guarded(evil, frame, tmp_path):
     path = tmp_path / "fit.tvd"
-    _files.save_fit(quiet_fit("y ~ x", frame), path)
+    quiet_fit("y ~ x", frame).save(path)
 
     def poison(header):
         terms = record(header)["encoding"]["fields"]["terms"]
@@ -485,7 +485,7 @@ def test_a_formula_in_a_file_is_guarded(evil, frame, tmp_path):
         terms[1] = evil
 
     with pytest.raises(StorageError):
-        _files.load(rewritten(path, poison))
+        tb.load(rewritten(path, poison))
 
 
 # Files that must not be loaded

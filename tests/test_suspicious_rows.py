@@ -10,7 +10,8 @@ from click.testing import CliRunner
 
 import tvdbayes as tb
 from tvdbayes.cli import main
-from tvdbayes.report._page import gather
+from tvdbayes.fitting.story import story_of
+from tvdbayes.report._tables import row_table
 
 DRAWS = 20
 
@@ -68,7 +69,7 @@ def test_terminal_json_report_and_library_name_the_same_rows_first(case):
     assert len(listed) == min(10, (worst["surprise"] > 0).sum())
     found = json.loads(shown_by("fit", path, formula, "--json"))["flagged_rows"]
     assert [entry["row"] for entry in found] == worst.query("flag").index.tolist()
-    page = gather(fit, title=None, command=None).rows
+    page = row_table(story_of(fit))
     row = page.headings.index("row")
     assert [int(line[row].text) for line in page.lines[:10]] == first
 
@@ -110,15 +111,16 @@ def test_equal_rows_do_not_fill_the_list(tmp_path):
 def test_the_page_finds_columns_by_name():
     frame = repeated()
     fit = tb.fit("visits ~ region + count + score", frame, n_draws=DRAWS)
-    table = gather(fit, title=None, command=None).rows
+    story = story_of(fit)
+    table = row_table(story)
     worst = fit.suspicious_rows()
     assert len(set(table.headings)) == len(table.headings)
     for heading in ("visits", "region", "data: count", "data: score", "count"):
         column = table.headings.index(heading)
         texts = [line[column].text for line in table.lines]
         assert texts == [str(value) for value in worst[heading]]
-    assert table.n_known == len(frame)
-    assert table.n_flagged == int(fit.rows()["flag"].sum())
+    assert story.n_known == len(frame)
+    assert story.n_flagged == int(fit.rows()["flag"].sum())
 
 
 def test_rows_without_a_score_are_not_listed():
@@ -159,6 +161,6 @@ def test_rows_that_an_engine_has_grouped_are_counted():
     alike = other.suspicious_rows()
     assert worst["count"].tolist()[:2] == alike["count"].tolist()[:2] == [12, 1]
     assert worst["count"].sum() == len(frame)
-    page = gather(fit, title=None, command=None).rows
-    assert page.n_flagged == int(other.rows()["flag"].sum())
-    assert page.n_known == len(frame)
+    story = story_of(fit)
+    assert story.n_flagged == int(other.rows()["flag"].sum())
+    assert story.n_known == len(frame)

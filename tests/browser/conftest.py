@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import tvdbayes as tb
-from tvdbayes.report import write_report
 
 SCRIPT = "<script>alert(1)</script>"
 LINK = '=HYPERLINK("http://x","y")'
@@ -89,5 +88,5 @@ def addresses(tmp_path_factory):
         "long": tb.fit(f"visits ~ {next(iter(long))}", {"visits": visits, **long}, n_draws=50),
     }
     for name, fit in fits.items():
-        write_report(fit, folder / f"{name}.html")
+        fit.report(folder / f"{name}.html")
     return {name: (folder / f"{name}.html").as_uri() for name in fits}

@@ -50,7 +50,7 @@ def run_demo(out: Path) -> None:
     click.echo()
     with whole_folder(out) as staged:
         source = open_source(typed)
-        answers = answer(request, source, quiet=False)
+        answers = answer(request, source, quiet=False, page=True)
         write(answers, source, staged, "csv", command)
         write_csv(typed, staged / _DATA)
     ordinary = fit(_FORMULA, true, divergence="kld", progress=False)
@@ -85,7 +85,7 @@ def _van_drivers() -> "pd.DataFrame":
 
 def _found(answers: Answers, wrong: BoolArray) -> str:
     """How many of the errors were found, and how many good rows were flagged."""
-    flag = answers.rows["flag"].to_numpy(bool)
+    flag = answers.story.rows["flag"].to_numpy(bool)
     return paragraph(
         f"{(flag & wrong).sum()} of the {wrong.sum()} months with an error are flagged, and "
         f"{(flag & ~wrong).sum()} of the other {(~wrong).sum()}."

@@ -22,6 +22,7 @@ from tvdbayes.cli._request import Request
 from tvdbayes.cli._text import paragraph
 from tvdbayes.cli._words import noted
 from tvdbayes.data.sources import AbstractSource
+from tvdbayes.report import render
 
 __all__ = ["answer", "run_fit", "write"]
 
@@ -42,7 +43,7 @@ def run_fit(
         # The folder is made first, so that nobody waits for a fit that cannot be written.
         staged = None if out is None else stack.enter_context(whole_folder(out))
         source = request.open()
-        answers = answer(request, source, quiet)
+        answers = answer(request, source, quiet, page=out is not None)
         if staged is not None:
             files = write(answers, source, staged, draws_format, command)
     places = [] if out is None else [str(out / name) for name in files]
@@ -54,7 +55,7 @@ def run_fit(
             click.echo(f"\n{paragraph(f'Written to {out}: ' + ', '.join(files) + '.', '  ')}")
 
 
-def answer(request: Request, source: AbstractSource, quiet: bool) -> Answers:
+def answer(request: Request, source: AbstractSource, quiet: bool, *, page: bool) -> Answers:
     """The fit and what it says; an interruption says how many draws were done."""
     done = 0
     try:
@@ -62,7 +63,7 @@ def answer(request: Request, source: AbstractSource, quiet: bool) -> Answers:
             with noted() as notes:
                 fit = request.fit(source)
             done = len(fit.draws)
-            return Answers.of(fit, notes)
+            return Answers.of(fit, notes, page=page)
     except Interrupted:
         raise
     except KeyboardInterrupt as stop:
@@ -83,10 +84,10 @@ def _unwatched() -> Iterator[None]:
 def write(
     answers: Answers, source: AbstractSource, folder: Path, form: DrawsFormat, command: str
 ) -> list[str]:
-    from tvdbayes.report import write_report
-
+    """Write the fit, its draws, its rows and a page; the names of the files."""
     answers.fit.save(folder / "fit.tvd")
     draws = write_draws(answers.fit, folder, form)
-    write_csv(rows_table(source.whole(), answers.rows), folder / "rows.csv")
-    write_report(answers.fit, folder / "report.html", command=command)
+    write_csv(rows_table(source.whole(), answers.story.rows), folder / "rows.csv")
+    page = render(answers.story, command=command)
+    (folder / "report.html").write_bytes(page.encode())
     return ["fit.tvd", draws, "rows.csv", "report.html"]

@@ -27,14 +27,12 @@ def load_fit(path: Path) -> Fit:
 
 def run_report(path: Path, out: Path | None, title: str | None) -> None:
     """Write the page, whole, and say where it is."""
-    from tvdbayes.report import write_report
-
     fit = load_fit(path)
     target = path.with_suffix(".html") if out is None else out
     if target.is_dir():
         raise StorageError(f"{str(target)!r} is a folder. Give the name of a file: --out FILE.")
     with whole_folder(target.parent) as staged:
-        write_report(fit, staged / target.name, title=title)
+        fit.report(staged / target.name, title=title)
     click.echo(f"Report: {target}")
 
 

@@ -1,24 +1,13 @@
-"""Scores on new data, and fits side by side."""
+"""Fits of the same rows side by side."""
 
 from collections.abc import Mapping, Sequence
 
 from tvdbayes._errors import DataError, SettingsError
-from tvdbayes.data.sources import Data, open_data
-from tvdbayes.fitting.predictions import new_cells, posterior_of
 from tvdbayes.fitting.progress import progress_bar
 from tvdbayes.fitting.record import Fit
 from tvdbayes.results import Comparison, compare_posteriors
-from tvdbayes.results.scores import Scores, score
 
-__all__ = ["compare", "score_of"]
-
-
-def score_of(fit: Fit, new: Data | None, ordinary: bool) -> Scores:
-    """See `Fit.score`."""
-    posterior = posterior_of(fit, ordinary)
-    if new is None:
-        return score(posterior)
-    return score(posterior, new_cells(fit, open_data(new)))
+__all__ = ["compare"]
 
 
 def compare(

@@ -12,8 +12,8 @@ from formulaic.parser.types import Factor
 from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.fit_data import Column, FitData, plain_table
-from tvdbayes.fitting.predictions import new_rows, outcome_numbers, posterior_of
-from tvdbayes.fitting.record import Fit
+from tvdbayes.fitting.base import AbstractFit
+from tvdbayes.fitting.predictions import new_rows, outcome_numbers
 from tvdbayes.fitting.slopes import row_slopes
 from tvdbayes.formula.columns import offsets
 from tvdbayes.formula.design import columns_of, encode_table
@@ -27,7 +27,7 @@ from tvdbayes.results.effects import (
 )
 from tvdbayes.sampling.posterior import Posterior
 
-__all__ = ["contrast", "effects", "predictions"]
+__all__ = ["EffectAnswers"]
 
 _MOST_SETTINGS = 1_000
 
@@ -46,7 +46,7 @@ class _Question:
         What these are called behind a comma; one empty text for the expected outcome.
     """
 
-    fit: Fit
+    fit: AbstractFit
     posterior: Posterior
     columns: dict[str, Column]
     counts: Array
@@ -88,78 +88,170 @@ class _Question:
         return f"{quantity}, over {self.counts.sum():,.12g} rows{where}"
 
 
-def effects(
-    fit: Fit, variable: str, *, at: Mapping[str, object] | None, outcome: object, ordinary: bool
-) -> Effect:
-    """See `Fit.effects`."""
-    ask, at = _question(fit, outcome, ordinary), _mapping(at)
-    levels = _levels(fit, variable, ask.column(variable))
-    if levels is None:
-        values = _average_slope(ask, variable, at)
-        return ask.effect([variable], values, f"Average slope in {variable} of {ask.about(at)}.")
-    _require_free(variable, at)
-    if len(levels) < 2:
-        raise DataError(f"{variable!r} has one value only, {levels[0]!r}: nothing to compare.")
-    base, *others = (ask.average({**at, variable: level}) for level in levels)
-    first, *rest = map(_word, levels)
-    return ask.effect(
-        [f"{variable}: {other} - {first}" for other in rest],
-        np.concatenate([other - base for other in others], axis=1),
-        f"Average difference between levels of {variable} in {ask.about(at)}.",
-    )
+class EffectAnswers(AbstractFit):
+    """Methods of `Fit` on averages over the rows of the data."""
 
+    def effects(
+        self,
+        variable: str,
+        *,
+        at: Mapping[str, object] | None = None,
+        outcome: object = None,
+        ordinary: bool = False,
+    ) -> Effect:
+        """Average effect of a column on the expected outcome.
 
-def contrast(
-    fit: Fit,
-    variable: str,
-    a: object,
-    b: object,
-    *,
-    at: Mapping[str, object] | None,
-    ratio: bool,
-    outcome: object,
-    ordinary: bool,
-) -> Effect:
-    """See `Fit.contrast`."""
-    ask, at = _question(fit, outcome, ordinary), _mapping(at)
-    ask.column(variable)
-    _require_free(variable, at)
-    first, second = (ask.average({**at, variable: value}) for value in (a, b))
-    if ratio and (second == 0).any():
-        raise DataError(
-            f"There is no ratio: with {variable} set to {_word(b)} the average is 0 in some draws. "
-            "Leave ratio= out for the difference."
+        For a column of numbers it is the slope: the derivative in that column, through every term
+        and predictor that it is part of, averaged over the rows of the data. For any other column
+        (and for numbers that the formula takes as categories) it is the difference between each
+        level and the first, every row taken at both.
+
+        Parameters
+        ----------
+        variable : str
+            A column of the data, not a term of the formula.
+        at : dict, optional
+            Columns to set before averaging, such as ``{"region": "north", "age": 40}``. All others
+            stay as they are in the data, offset, exposure and trials included.
+        outcome : optional
+            An outcome whose probability is meant in place of the expected outcome. By default each
+            level in turn, where outcomes are names.
+        ordinary : bool
+            Whether to take the ordinary twin in place of the robust draws.
+
+        Returns
+        -------
+        Effect
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> rng = np.random.default_rng(0)
+        >>> age, region = rng.integers(2, 6, 2000), rng.choice(["north", "south"], 2000)
+        >>> visits = rng.poisson(np.exp(0.3 * age - 0.5 * (region == "south")))
+        >>> data = {"visits": visits, "age": age, "region": region}
+        >>> fit = tb.fit("visits ~ age + region", data, n_draws=50)
+        >>> fit.effects("age").estimate.round(1)  # visits for a year more
+        array([0.7])
+        >>> found = fit.effects("region", at={"age": 5})
+        >>> found.names, found.estimate.round(1)
+        (('region: south - north',), array([-1.7]))
+        """
+        ask, at = _question(self, self._side(ordinary), outcome), _mapping(at)
+        levels = _levels(self, variable, ask.column(variable))
+        if levels is None:
+            values = _average_slope(ask, variable, at)
+            return ask.effect(
+                [variable], values, f"Average slope in {variable} of {ask.about(at)}."
+            )
+        _require_free(variable, at)
+        if len(levels) < 2:
+            raise DataError(f"{variable!r} has one value only, {levels[0]!r}: nothing to compare.")
+        base, *others = (ask.average({**at, variable: level}) for level in levels)
+        first, *rest = map(_word, levels)
+        return ask.effect(
+            [f"{variable}: {other} - {first}" for other in rest],
+            np.concatenate([other - base for other in others], axis=1),
+            f"Average difference between levels of {variable} in {ask.about(at)}.",
         )
-    sign, word = ("/", "Ratio of averages") if ratio else ("-", "Average difference")
-    return ask.effect(
-        [f"{variable}: {_word(a)} {sign} {_word(b)}"],
-        first / second if ratio else first - second,
-        f"{word} between two values of {variable} in {ask.about(at)}.",
-    )
 
+    def contrast(
+        self,
+        variable: str,
+        a: object,
+        b: object,
+        *,
+        at: Mapping[str, object] | None = None,
+        ratio: bool = False,
+        outcome: object = None,
+        ordinary: bool = False,
+    ) -> Effect:
+        """Average expected outcome with a column set to `a`, minus that with `b`, or their ratio.
 
-def predictions(
-    fit: Fit, at: Mapping[str, object] | None, *, outcome: object, ordinary: bool
-) -> Effect:
-    """See `Fit.predictions`."""
-    ask = _question(fit, outcome, ordinary)
-    lists = {name: _list(values) for name, values in _mapping(at).items()}
-    n_settings = prod(len(values) for values in lists.values())
-    if n_settings > _MOST_SETTINGS:
-        raise SettingsError(
-            f"at= asks for {n_settings:,} combinations; at most {_MOST_SETTINGS:,} are averaged. "
-            "Give fewer values."
+        The other arguments are those of `effects`.
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> rng = np.random.default_rng(0)
+        >>> age = rng.integers(2, 6, 2000)
+        >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
+        >>> fit = tb.fit("visits ~ age", data, n_draws=50)
+        >>> found = fit.contrast("age", 5, 2, ratio=True)
+        >>> found.names, found.estimate.round(1)  # the truth: exp(0.9) = 2.5
+        (('age: 5 / 2',), array([2.5]))
+        """
+        ask, at = _question(self, self._side(ordinary), outcome), _mapping(at)
+        ask.column(variable)
+        _require_free(variable, at)
+        first, second = (ask.average({**at, variable: value}) for value in (a, b))
+        if ratio and (second == 0).any():
+            raise DataError(
+                f"There is no ratio: with {variable} set to {_word(b)} the average is 0 in some "
+                "draws. Leave ratio= out for the difference."
+            )
+        sign, word = ("/", "Ratio of averages") if ratio else ("-", "Average difference")
+        return ask.effect(
+            [f"{variable}: {_word(a)} {sign} {_word(b)}"],
+            first / second if ratio else first - second,
+            f"{word} between two values of {variable} in {ask.about(at)}.",
         )
-    settings = [dict(zip(lists, one, strict=True)) for one in product(*lists.values())]
-    return ask.effect(
-        [_setting(one) or "as in the data" for one in settings],
-        np.concatenate([ask.average(one) for one in settings], axis=1),
-        f"Average {ask.about({})}.",
-    )
+
+    def predictions(
+        self,
+        at: Mapping[str, object] | None = None,
+        *,
+        outcome: object = None,
+        ordinary: bool = False,
+    ) -> Effect:
+        """Average expected outcome over the data, some columns set to each of some values.
+
+        Parameters
+        ----------
+        at : dict, optional
+            Values by column, ``{"age": [20, 40, 60], "region": ["a", "b"]}``; every combination
+            gives an average. None leaves the data as they are.
+        outcome, ordinary
+            As in `effects`.
+
+        Returns
+        -------
+        Effect
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> rng = np.random.default_rng(0)
+        >>> age = rng.integers(2, 6, 2000)
+        >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
+        >>> fit = tb.fit("visits ~ age", data, n_draws=50)
+        >>> found = fit.predictions({"age": [2, 5]})
+        >>> found.names, found.estimate.round(1)  # the truth: 1.8 and 4.5
+        (('age=2', 'age=5'), array([1.8, 4.5]))
+
+        And the probability of no visit at all:
+
+        >>> fit.predictions({"age": [2, 5]}, outcome=0).estimate.round(2)
+        array([0.17, 0.01])
+        """
+        ask = _question(self, self._side(ordinary), outcome)
+        lists = {name: _list(values) for name, values in _mapping(at).items()}
+        n_settings = prod(len(values) for values in lists.values())
+        if n_settings > _MOST_SETTINGS:
+            raise SettingsError(
+                f"at= asks for {n_settings:,} combinations; at most {_MOST_SETTINGS:,} are "
+                "averaged. Give fewer values."
+            )
+        settings = [dict(zip(lists, one, strict=True)) for one in product(*lists.values())]
+        return ask.effect(
+            [_setting(one) or "as in the data" for one in settings],
+            np.concatenate([ask.average(one) for one in settings], axis=1),
+            f"Average {ask.about({})}.",
+        )
 
 
-def _question(fit: Fit, outcome: object, ordinary: bool) -> _Question:
-    data, posterior = fit.data, posterior_of(fit, ordinary)
+def _question(fit: AbstractFit, posterior: Posterior, outcome: object) -> _Question:
+    data = fit.data
     family = posterior.model.family
     names = list(family.levels) if outcome is None else [outcome]
     outcomes = tuple(outcome_numbers(family, names).tolist()) if names else None
@@ -168,7 +260,7 @@ def _question(fit: Fit, outcome: object, ordinary: bool) -> _Question:
     return _Question(fit, posterior, columns, counts, outcomes, labels)
 
 
-def _used(fit: Fit, data: FitData) -> list[str]:
+def _used(fit: AbstractFit, data: FitData) -> list[str]:
     """Columns of the formulas, then those of offset, exposure and trials."""
     further = [name for name in (data.offset, data.exposure, data.trials) if isinstance(name, str)]
     return list(dict.fromkeys([*columns_of(fit.encodings), *further]))
@@ -210,7 +302,7 @@ def _average_slope(ask: _Question, variable: str, at: Mapping[str, object]) -> A
     return average_slope(ask.posterior, rows, ask.counts, change, ask.outcomes)
 
 
-def _levels(fit: Fit, name: str, column: Column) -> tuple[object, ...] | None:
+def _levels(fit: AbstractFit, name: str, column: Column) -> tuple[object, ...] | None:
     """The values that are compared with the first; None where the column is one of numbers."""
     if column.kind != "number":
         return column.choices

@@ -5,7 +5,6 @@ stands what was learned from the data: levels, means, knots, and the columns of 
 """
 
 import ast
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,16 +18,14 @@ from formulaic.utils.variables import Variable
 from tvdbayes.data.fit_data import Column, FitData
 from tvdbayes.data.sources import Grid
 from tvdbayes.fitting.asked import Asked, Connection
-from tvdbayes.fitting.record import Fit
+from tvdbayes.fitting.base import AbstractFit
 from tvdbayes.fitting.rounded import Rounded
 from tvdbayes.formula.design import columns_of
 from tvdbayes.formula.guard import read_formula
 from tvdbayes.formula.names import as_written, column_of, quoted, readable
-from tvdbayes.models.families import AbstractFamily
-from tvdbayes.sampling.posterior import Posterior
-from tvdbayes.storage import FORMS, Form, StorageError, form_of, read_record, write_record
+from tvdbayes.storage import FORMS, Form, StorageError, form_of
 
-__all__ = ["load", "save_fit"]
+__all__ = ["forms_of"]
 
 AnyArray = np.ndarray[Any, Any]
 
@@ -38,43 +35,6 @@ _SETTINGS = {
     "na_action": ("ignore", "raise", "drop"),
     "cluster_by": ("none", "numerical_factors"),
 }
-
-
-def save_fit(fit: Fit, path: str | os.PathLike[str]) -> None:
-    """Write a fit to a file; see `tvdbayes.storage`."""
-    write_record(fit, path, _FORMS)
-
-
-def load(path: str | os.PathLike[str], *, family: AbstractFamily | None = None) -> Fit | Posterior:
-    """Read what `Fit.save` has written, bit for bit.
-
-    Parameters
-    ----------
-    path : str or path
-        A stranger's file can be opened: it holds no code, and nothing in it is run. A file that
-        was cut, altered, or written by a later version raises `StorageError`.
-    family : AbstractFamily, optional
-        The law that the fit was made with, where that is a `CustomFamily`: functions are not
-        written to files.
-
-    Returns
-    -------
-    Fit or Posterior
-        The latter where `tvdbayes.storage.save` has written one.
-
-    Examples
-    --------
-    >>> import tempfile, numpy as np, tvdbayes as tb
-    >>> y = np.random.default_rng(0).poisson(3, 100)
-    >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=8)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     fit.save(f"{folder}/fit.tvd")
-    ...     again = tb.load(f"{folder}/fit.tvd")
-    >>> bool((again.draws == fit.draws).all())
-    True
-    """
-    record: Fit | Posterior = read_record(path, _FORMS, family=family)
-    return record
 
 
 def _take_spec(spec: ModelSpec) -> dict[str, Any]:
@@ -222,7 +182,7 @@ def _check_rounded(rounded: Rounded) -> None:
             raise StorageError("its rounding is not told for every parameter")
 
 
-def _check_fit(fit: Fit) -> None:
+def _check_fit(fit: AbstractFit) -> None:
     n_cells = fit.posterior.cells.n_cells
     if not _within(fit.cell_of_row, -1, n_cells):
         raise StorageError("its rows point to cells that are not there")
@@ -242,14 +202,16 @@ def _within(index: AnyArray, low: int, end: int) -> bool:
     return not index.size or bool(low <= index.min() <= index.max() < end)
 
 
-_FORMS: Mapping[str, Form] = {
-    **FORMS,
-    "Asked": form_of(Asked),
-    "Connection": form_of(Connection),
-    "Grid": form_of(Grid),
-    "Rounded": form_of(Rounded, _check_rounded, moved="d", deviations="d"),
-    "Fit": form_of(Fit, _check_fit, cell_of_row="i"),
-    "FitData": form_of(FitData, _check_data, counts="r", cell="r", row="i"),
-    "Column": form_of(Column, _check_column, values="r"),
-    "ModelSpec": Form(ModelSpec, _take_spec, _make_spec),
-}
+def forms_of(fit: type[AbstractFit]) -> Mapping[str, Form]:
+    """What a file may hold: the forms of `storage`, and those of a fit and its parts."""
+    return {
+        **FORMS,
+        "Asked": form_of(Asked),
+        "Connection": form_of(Connection),
+        "Grid": form_of(Grid),
+        "Rounded": form_of(Rounded, _check_rounded, moved="d", deviations="d"),
+        "Fit": form_of(fit, _check_fit, cell_of_row="i"),
+        "FitData": form_of(FitData, _check_data, counts="r", cell="r", row="i"),
+        "Column": form_of(Column, _check_column, values="r"),
+        "ModelSpec": Form(ModelSpec, _take_spec, _make_spec),
+    }

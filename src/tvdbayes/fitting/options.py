@@ -3,8 +3,8 @@
 from inspect import signature
 from typing import Any
 
+from tvdbayes.fitting.base import AbstractFit
 from tvdbayes.fitting.fit_formula import fit as fit_all
-from tvdbayes.fitting.record import Fit
 from tvdbayes.fitting.settings import DIVERGENCES, PARTITIONS
 
 __all__ = ["all_options", "options_set"]
@@ -13,7 +13,7 @@ _NAMED: dict[str, dict[str, Any]] = {"divergence": DIVERGENCES, "partition": PAR
 """Options that are kept as objects, and the names that stand for some of them."""
 
 
-def all_options(fit: Fit) -> dict[str, Any]:
+def all_options(fit: AbstractFit) -> dict[str, Any]:
     """Every option that the draws depend on.
 
     ``n_jobs``, ``resume`` and ``progress`` are not among them: no draw depends on these.
@@ -36,7 +36,7 @@ def all_options(fit: Fit) -> dict[str, Any]:
     }
 
 
-def options_set(fit: Fit) -> dict[str, Any]:
+def options_set(fit: AbstractFit) -> dict[str, Any]:
     """The options that differ from the defaults of `fit`, in the order of its signature."""
     named = {
         option: _name(value, _NAMED.get(option, {})) for option, value in all_options(fit).items()

@@ -7,21 +7,48 @@ from typing import Any
 import numpy as np
 
 from tvdbayes._errors import SettingsError
-from tvdbayes.fitting.effects import predictions
-from tvdbayes.fitting.record import Fit
-from tvdbayes.fitting.rows import suspicious_of
+from tvdbayes.fitting.effects import EffectAnswers
+from tvdbayes.fitting.goodness import GoodnessAnswers
+from tvdbayes.fitting.rows import RowAnswers, suspicious_of
+from tvdbayes.fitting.sensitivity import SensitivityAnswers
 from tvdbayes.sampling.summary import intervals
 
-__all__ = ["Plots"]
+__all__ = ["PlotAnswers", "Plots"]
 
 _VALUES = 41
+
+
+class PlotAnswers(EffectAnswers, GoodnessAnswers, RowAnswers, SensitivityAnswers):
+    """The property of `Fit` that draws pictures; it needs the answers that they show."""
+
+    @property
+    def plot(self) -> "Plots":
+        """Pictures, ``fit.plot.coefficients()`` and so on; each returns matplotlib axes.
+
+        There are ``coefficients``, ``misfit``, ``rootogram``, ``calibration``, ``rows``,
+        ``bands(column)``, ``sensitivity``, ``pit`` and ``residuals``. Each takes axes to draw on
+        (``ax=``), or makes a figure of its own: a notebook shows it, elsewhere no window opens.
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> rng = np.random.default_rng(0)
+        >>> age = rng.integers(2, 6, 2000)
+        >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
+        >>> fit = tb.fit("visits ~ age", data, n_draws=50)
+        >>> ax = fit.plot.rootogram()
+        >>> ax.get_xlabel()
+        'visits'
+        >>> figure = ax.figure  # for figure.savefig("visits.pdf")
+        """
+        return Plots(self)
 
 
 @dataclass(frozen=True, eq=False)
 class Plots:
     """One method for each picture; each takes axes to draw on (`ax`), or makes them."""
 
-    fit: Fit
+    fit: PlotAnswers
 
     @property
     def _outcome(self) -> str:
@@ -109,7 +136,7 @@ class Plots:
             if numeric and len(seen) > _VALUES:
                 seen = np.linspace(seen[0], seen[-1], _VALUES)
             values = list(seen) if numeric else list(column.choices)
-        at = predictions(self.fit, {variable: values}, outcome=None, ordinary=False)
+        at = self.fit.predictions({variable: values})
         both = at.draws, at.kld_draws
         ends = [intervals(draws, interval) for draws in both]
         sides = [(draws.mean(0), *own) for draws, own in zip(both, ends, strict=True)]

@@ -12,9 +12,9 @@ from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.cells import Cells
 from tvdbayes.data.sources import Data, FrameSource, Table, open_data
-from tvdbayes.fitting.record import Fit
+from tvdbayes.fitting.base import AbstractFit
 from tvdbayes.formula.columns import numbers, offsets, trials_of
-from tvdbayes.formula.design import columns_of, encode_table
+from tvdbayes.formula.design import columns_of, encode_new, encode_table
 from tvdbayes.formula.family import codes
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.results.prediction import (
@@ -30,75 +30,164 @@ from tvdbayes.results.prediction import (
 from tvdbayes.sampling.posterior import Posterior
 
 __all__ = [
-    "Kind",
+    "PredictionAnswers",
     "further_columns",
+    "new_cells",
     "new_rows",
     "outcome_numbers",
-    "posterior_of",
-    "predict",
-    "sample",
 ]
 
 Kind = Literal["mean", "pmf", "outcome", "class"]
 _KINDS = get_args(Kind)
 
 
-def predict(
-    fit: Fit,
-    new: Data | None,
-    kind: Kind,
-    *,
-    interval: float,
-    outcomes: Sequence[object] | None,
-    seed: int | None,
-    ordinary: bool,
-) -> pd.DataFrame:
-    """See `Fit.predict`."""
-    if kind not in _KINDS:
-        raise SettingsError(f"kind must be one of {', '.join(_KINDS)}; got {kind!r}.")
-    if outcomes is not None and kind != "pmf":
-        raise SettingsError(f'outcomes= goes with kind="pmf"; got kind={kind!r}. Leave it out.')
-    _check_seed(seed)
-    posterior = posterior_of(fit, ordinary)
-    _require_numbers(posterior.model.family, kind)
-    asked = _asked(fit, new)
-    rows = asked.rows
-    found: dict[Any, Any]
-    match kind:
-        case "mean":
-            found = _mean(posterior, rows, interval)
-        case "outcome":
-            found = _outcome(posterior, rows, interval, seed)
-        case "pmf":
-            found = _pmf(posterior, rows, outcomes)
-        case "class":
-            found = _class(posterior, rows)
-    whole = pd.DataFrame(found, index=asked.kept).reindex(range(asked.n_rows))
-    return whole if asked.index is None else whole.set_axis(asked.index)
+class PredictionAnswers(AbstractFit):
+    """Methods of `Fit` on rows of new data."""
+
+    def encode(self, data: Data) -> Array:
+        """Covariates of new data for the main predictor, encoded as in the fit, (n, p).
+
+        Levels that the fit has not seen are an error that names them.
+
+        Examples
+        --------
+        >>> import tvdbayes as tb
+        >>> data = {"y": [0, 1, 2, 2, 3, 5] * 10, "region": ["north", "south"] * 30}
+        >>> fit = tb.fit("y ~ region", data, n_draws=0)
+        >>> fit.encode({"region": ["south", "north"]})
+        array([[1., 1.],
+               [1., 0.]])
+        """
+        linear = self.posterior.model.predictor
+        names = self.posterior.cells.names
+        family = self.posterior.model.family
+        n_more = len(family.predictors) - family.n_main
+        main = linear.blocks(len(names), family.n_main, n_more)[0]
+        return encode_new(self.encoding, tuple(names[j] for j in main), data)
+
+    def predict(
+        self,
+        new: Data | None = None,
+        kind: Literal["mean", "pmf", "outcome", "class"] = "mean",
+        *,
+        interval: float = 0.9,
+        outcomes: Sequence[object] | None = None,
+        seed: int | None = None,
+        ordinary: bool = False,
+    ) -> pd.DataFrame:
+        """Predict rows of new data, or the rows of the fit.
+
+        Parameters
+        ----------
+        new : data frame, dict of columns, or path, optional
+            Rows with the columns of the formulas and those of offset, exposure and trials; their
+            order, and further columns, do not matter. The rows of the fit unless given.
+        kind : str
+            "mean": the expected outcome, ``mean``, ``low`` and ``high``. "outcome": of a new
+            outcome ``low``, ``median`` and ``high``, found by sampling. "pmf": the probability of
+            each outcome, a column for each. "class": the most probable outcome, ``class``, and its
+            ``probability``. Outcomes that are names have "pmf" and "class" only.
+        interval : float
+            Probability between ``low`` and ``high``, which cut off equal tails; an interval of
+            outcomes may hold more.
+        outcomes : sequence, optional
+            For "pmf": the outcomes to list. By default all levels, or counts from 0 on until they
+            hold 99% of the probability in every row.
+        seed : int, optional
+            For "outcome"; that of the fit unless given.
+        ordinary : bool
+            Whether to predict by the ordinary twin, weighted maximum likelihood.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line for each row, with the index of `new` where that is a pandas frame. Rows that
+            the fit left out are NaN.
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> rng = np.random.default_rng(0)
+        >>> age = rng.integers(2, 6, 2000)
+        >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
+        >>> fit = tb.fit("visits ~ age", data, n_draws=50)
+        >>> fit.predict({"age": [2, 5]}).round(1)  # the truth: 1.8 and 4.5
+           mean  low  high
+        0   1.8  1.7   1.9
+        1   4.5  4.3   4.6
+        >>> fit.predict({"age": [2, 5]}, "outcome")  # where new visits will lie
+           low  median  high
+        0  0.0     2.0   4.0
+        1  1.0     4.0   8.0
+        >>> fit.predict({"age": [2, 5]}, "pmf", outcomes=[0, 1, 2]).round(2)
+              0     1     2
+        0  0.17  0.30  0.27
+        1  0.01  0.05  0.11
+        """
+        if kind not in _KINDS:
+            raise SettingsError(f"kind must be one of {', '.join(_KINDS)}; got {kind!r}.")
+        if outcomes is not None and kind != "pmf":
+            raise SettingsError(f'outcomes= goes with kind="pmf"; got kind={kind!r}. Leave it out.')
+        _check_seed(seed)
+        posterior = self._side(ordinary)
+        _require_numbers(posterior.model.family, kind)
+        asked = _asked(self, new)
+        rows = asked.rows
+        found: dict[Any, Any]
+        match kind:
+            case "mean":
+                found = _mean(posterior, rows, interval)
+            case "outcome":
+                found = _outcome(posterior, rows, interval, seed)
+            case "pmf":
+                found = _pmf(posterior, rows, outcomes)
+            case "class":
+                found = _class(posterior, rows)
+        whole = pd.DataFrame(found, index=asked.kept).reindex(range(asked.n_rows))
+        return whole if asked.index is None else whole.set_axis(asked.index)
+
+    def sample(
+        self,
+        new: Data | None = None,
+        *,
+        n_draws: int | None = None,
+        seed: int | None = None,
+        ordinary: bool = False,
+    ) -> Array:
+        """New outcomes of rows, (B, n): the posterior predictive, one line for each draw.
+
+        Outcomes that are names come as their numbers in ``posterior.model.family.levels``. Rows
+        that the fit left out are NaN. Arguments are those of `predict`; `n_draws` takes the first
+        draws, or, where there are fewer, all of them in turn.
+
+        Examples
+        --------
+        How likely is a year with more than ten visits of two patients together?
+
+        >>> import numpy as np, tvdbayes as tb
+        >>> rng = np.random.default_rng(0)
+        >>> age = rng.integers(2, 6, 2000)
+        >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
+        >>> fit = tb.fit("visits ~ age", data, n_draws=50)
+        >>> visits = fit.sample({"age": [4, 5]}, n_draws=1000)
+        >>> visits.shape
+        (1000, 2)
+        >>> print(f"{np.mean(visits.sum(axis=1) > 10):.0%}")
+        18%
+        """
+        _check_seed(seed)
+        if n_draws is not None and not (_whole(n_draws) and n_draws >= 1):
+            raise SettingsError(f"n_draws must be a whole number of at least 1; got {n_draws!r}.")
+        asked = _asked(self, new)
+        drawn = sample_outcomes(self._side(ordinary), asked.rows, n_draws, seed=seed)
+        if len(asked.kept) == asked.n_rows:
+            return drawn
+        found = np.full((len(drawn), asked.n_rows), np.nan)
+        found[:, asked.kept] = drawn
+        return found
 
 
-def sample(
-    fit: Fit, new: Data | None, *, n_draws: int | None, seed: int | None, ordinary: bool
-) -> Array:
-    """See `Fit.sample`."""
-    _check_seed(seed)
-    if n_draws is not None and not (_whole(n_draws) and n_draws >= 1):
-        raise SettingsError(f"n_draws must be a whole number of at least 1; got {n_draws!r}.")
-    asked = _asked(fit, new)
-    drawn = sample_outcomes(posterior_of(fit, ordinary), asked.rows, n_draws, seed=seed)
-    if len(asked.kept) == asked.n_rows:
-        return drawn
-    found = np.full((len(drawn), asked.n_rows), np.nan)
-    found[:, asked.kept] = drawn
-    return found
-
-
-def posterior_of(fit: Fit, ordinary: bool) -> Posterior:
-    """The robust draws, or their ordinary twins."""
-    return fit.posterior.twin if ordinary else fit.posterior
-
-
-def new_rows(fit: Fit, table: Table) -> NewRows:
+def new_rows(fit: AbstractFit, table: Table) -> NewRows:
     """The rows of a table as the model sees them, in the order of the input."""
     posterior, family = fit.posterior, fit.posterior.model.family
     x = encode_table(fit.encodings, posterior.cells.names, table)
@@ -114,7 +203,7 @@ def new_rows(fit: Fit, table: Table) -> NewRows:
     )
 
 
-def new_cells(fit: Fit, source: FrameSource, weights: str | None = None) -> Cells:
+def new_cells(fit: AbstractFit, source: FrameSource, weights: str | None = None) -> Cells:
     """Rows with outcomes as a table of cells, encoded as in the fit."""
     outcome, family = fit.data.outcome, fit.posterior.model.family
     used = [outcome, *columns_of(fit.encodings), *further_columns(fit, source.columns)]
@@ -159,7 +248,7 @@ class _Asked:
     index: "pd.Index[Any] | None" = None
 
 
-def _asked(fit: Fit, new: Data | None) -> _Asked:
+def _asked(fit: AbstractFit, new: Data | None) -> _Asked:
     if new is None:
         cells, kept = fit.posterior.cells, np.flatnonzero(fit.cell_of_row >= 0)
         rows = NewRows(cells, cells.x_index[fit.cell_of_row[kept]])
@@ -175,7 +264,7 @@ def _asked(fit: Fit, new: Data | None) -> _Asked:
     return _Asked(new_rows(fit, table), np.arange(n), n, index)
 
 
-def further_columns(fit: Fit, columns: list[str]) -> list[str]:
+def further_columns(fit: AbstractFit, columns: list[str]) -> list[str]:
     """Columns that the fit used beside its formulas, all of which new data must have."""
     data = fit.data
     uses = {"offset": data.offset, "exposure": data.exposure, "trials": data.trials}

@@ -3,6 +3,10 @@
 Differences of fourth order at two steps are combined (Richardson) and compared. Rows where the two
 disagree are tried again with a smaller step, so that a logarithm near 0 costs no accuracy, and no
 row is evaluated outside the range of the data, where splines refuse to go.
+
+`scipy.differentiate.derivative` is not used: it takes one column at a time, keeps shrinking a step
+that is below rounding already (a column of 1e6 + x**2 comes out wrong by 13 % and more), and gives
+a number for a root at 0.
 """
 
 from collections.abc import Callable

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import tvdbayes
-from tvdbayes.report._reportable import Reportable
+from tvdbayes.report._story import Story
 
 __all__ = ["Call", "call_of", "code_of", "name_of"]
 
@@ -35,7 +35,7 @@ class Call:
     note: str
 
 
-def call_of(fit: Reportable) -> Call:
+def call_of(fit: Story) -> Call:
     """The call that makes this fit again, from the options that were set."""
     written = {option: code_of(value) for option, value in fit.options.items()}
     left_open = tuple(option for option, code in written.items() if code is None)

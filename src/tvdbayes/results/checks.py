@@ -85,16 +85,6 @@ def rootogram(
     each row has a probability of its own, so the true spread is that or less. Wide counts are
     joined into at most `most` bars (60 unless given), and outcomes far from all that the model
     expects are gathered in the first or the last one.
-
-    Examples
-    --------
-    >>> import tvdbayes as tb
-    >>> from tvdbayes.results.checks import rootogram
-    >>> cells = tb.Cells.from_counts([[1], [1], [1]], [0, 1, 3], [40, 30, 10])
-    >>> fit = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=0)
-    >>> shown = rootogram(fit)
-    >>> shown.labels[:4], shown.observed[:4]
-    (('0', '1', '2', '3'), array([40., 30.,  0., 10.]))
     """
     _require_interval(interval)
     family, cells = posterior.model.family, posterior.cells
@@ -219,21 +209,11 @@ class PitHistogram:
 
 
 def pit_histogram(posterior: Posterior, n_bins: int = 10, interval: float = 0.9) -> PitHistogram:
-    """Histogram of the probability integral transform, without random numbers.
+    """Histogram of the probability integral transform, without random numbers; see `Fit.pit`.
 
     A row is spread evenly from `Pit.low` to `Pit.high` (Czado, Gneiting and Held 2009). A U-shape
     says that outcomes vary more than the model, a hump that they vary less, a slope that the model
     predicts too low or too high. The interval is that of binomial counts.
-
-    Examples
-    --------
-    >>> import numpy as np, tvdbayes as tb
-    >>> from tvdbayes.results.checks import pit_histogram
-    >>> y = np.random.default_rng(0).poisson(3, 500)
-    >>> cells = tb.Cells.from_rows(np.ones((500, 1)), y)
-    >>> fit = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=50)
-    >>> pit_histogram(fit, n_bins=4).density.round()
-    array([1., 1., 1., 1.])
     """
     _require_interval(interval)
     _require_bins(n_bins)
@@ -312,22 +292,13 @@ class Calibration:
 def calibration(
     posterior: Posterior, n_bins: int = 10, level: str | None = None, interval: float = 0.9
 ) -> Calibration:
-    """Compare predictions with outcomes in bins of about equal weight, by predicted value.
+    """Compare predictions with outcomes in bins of about equal weight; see `Fit.calibration`.
 
     What is predicted is the probability of 1, or of a level (the last unless given); for counts the
     mean, per trial if there are trials. Rows with the same prediction stay together. Intervals are
     Wilson's for shares; for counts normal, by the observed spread of rows around their predictions,
     and nan where a bin has but one row. Rows that the fit has dropped are left out: it does not
     claim to predict them.
-
-    Examples
-    --------
-    >>> import tvdbayes as tb
-    >>> from tvdbayes.results.checks import calibration
-    >>> cells = tb.Cells.from_counts([[1], [1]], [0, 1], [30, 10])
-    >>> fit = tb.posterior_bootstrap(tb.Model(tb.Bernoulli()), cells, n_draws=0)
-    >>> calibration(fit).observed
-    array([0.25])
     """
     _require_interval(interval)
     _require_bins(n_bins)

@@ -79,12 +79,7 @@ def leave_one_out(
 ) -> HeldOut:
     """Score every row by the fit to all others: one refit for each cell, with its count less one.
 
-    Parameters
-    ----------
-    posterior : Posterior
-        Counts must be whole.
-    n_draws : int
-        Draws of each refit.
+    See `Fit.leave_one_out`; counts must be whole.
     """
     counts = whole_counts(posterior.cells)
     if len(counts) > _MOST_REFITS:
@@ -103,16 +98,10 @@ def cross_validate(
     n_draws: int = 200,
     progress: Progress | None = None,
 ) -> HeldOut:
-    """Score every row by the fit to the other folds.
+    """Score every row by the fit to the other folds; see `Fit.cross_validate`.
 
-    Parameters
-    ----------
-    posterior : Posterior
-        Counts must be whole.
-    folds : int or (K, m)
-        Number of folds, filled at random with single rows; or the rows of each cell in each.
-    n_draws : int
-        Draws of each refit.
+    ``folds`` is their number, filled at random with single rows, or the rows of each cell in each,
+    (K, m). Counts must be whole.
     """
     counts = whole_counts(posterior.cells)
     if isinstance(folds, Integral):

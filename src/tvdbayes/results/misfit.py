@@ -156,10 +156,8 @@ class Misfit:
     def __str__(self) -> str:
         return "\n".join(
             [
-                f"The model cannot explain {self.mean:.1%} of the data "
-                f"({self.interval:.0%} interval {self.low:.1%} to {self.high:.1%}).",
-                f"Chance alone would leave {self.floor:.1%} (up to {self.floor_high:.1%}): "
-                + self._verdict,
+                self._share,
+                self._beside_chance,
                 *([self.about_wrong_rows] if self.about_wrong_rows else []),
                 *(
                     f"  {name}: {part.mean:.1%}, by chance {part.floor:.1%}, at least "
@@ -173,10 +171,23 @@ class Misfit:
     __repr__ = __str__
 
     @property
-    def _verdict(self) -> str:
+    def about_share(self) -> str:
+        """The unexplained share beside what chance would leave, in two sentences."""
+        return f"{self._share} {self._beside_chance}"
+
+    @property
+    def _share(self) -> str:
+        return (
+            f"The model cannot explain {self.mean:.1%} of the data "
+            f"({self.interval:.0%} interval {self.low:.1%} to {self.high:.1%})."
+        )
+
+    @property
+    def _beside_chance(self) -> str:
+        chance = f"Chance alone would leave {self.floor:.1%} (up to {self.floor_high:.1%})"
         if self.lower == 0:
-            return "no more than that."
-        return f"at least {self.lower:.1%} of the rows do not come from the fitted model."
+            return f"{chance}: no more than that."
+        return f"{chance}: at least {self.lower:.1%} of the rows do not come from the fitted model."
 
     @property
     def about_wrong_rows(self) -> str:

@@ -98,31 +98,8 @@ def score(posterior: Posterior, cells: Cells | None = None) -> Scores:
     law at the point estimate. Where x rows times draws exceed half a million, it is the mean over
     evenly spaced draws, at least 200. Sums over counts are accurate to about 1e-8 of their size.
 
-    On the table of the fit, all scores are a little too good, as the fit has seen the outcomes.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    cells : Cells, optional
-        Rows that the fit has not seen, with the same columns.
-
-    Returns
-    -------
-    Scores
-
-    Examples
-    --------
-    >>> import tvdbayes as tb
-    >>> from tvdbayes.results.scores import score
-    >>> cells = tb.Cells.from_counts([[1], [1]], [0, 1], [30, 10])
-    >>> fit = tb.posterior_bootstrap(tb.Model(tb.Bernoulli()), cells, n_draws=0)
-    >>> print(score(fit))
-    log score                    0.5623  lower is better
-    Brier score                  0.1875  lower is better
-    ranked probability score     0.1875  lower is better
-    accuracy                     0.7500  higher is better
-    predictive likelihood        0.6250  improper: can reward overconfidence
-    means over 40 rows
+    On the table of the fit, all scores are a little too good, as the fit has seen the outcomes. See
+    `Fit.score`; ``cells`` are rows that the fit has not seen, with the same columns.
     """
     family = posterior.model.family
     table = posterior.cells if cells is None else _checked(posterior, cells)

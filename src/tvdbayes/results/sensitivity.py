@@ -77,11 +77,14 @@ class Sensitivity:
         sign = "positive" if self.estimate > 0 else "negative"
         if self.sign_holds_to <= self.needed:
             return (
-                f"{self.name}: its sign is not certain, even if no more rows are wrong than must."
+                f"The sign of {self.name} is not certain, even if only {self.needed:.1%} of the "
+                "rows are wrong, which is the least that the fit allows."
             )
+        least = f"{self.needed:.1%}"
+        must = "" if least == "0.0%" else f"; at least {least} of them must be"
         return (
-            f"{self.name} stays {sign} as long as fewer than {self.sign_holds_to:.1%} of the rows "
-            f"are wrong (at least {self.needed:.1%} are)."
+            f"{self.name} is {sign} if fewer than {self.sign_holds_to:.1%} of the rows are wrong"
+            f"{must}."
         )
 
     __repr__ = __str__

@@ -203,20 +203,7 @@ class Posterior:
         kind: IntervalKind = "equal",
         rope: tuple[float, float] | None = None,
     ) -> Summary:
-        """Coefficients with intervals, robust beside ordinary, and their paired difference.
-
-        Parameters
-        ----------
-        interval : float
-            Probability inside the intervals.
-        kind : "equal" or "hdi"
-            Equal tails, or the shortest interval.
-        rope : (float, float), optional
-            Region of practical equivalence; the share of draws in it becomes a column.
-
-        Returns
-        -------
-        Summary
+        """Coefficients with intervals, robust beside ordinary; `Fit.summary` has the arguments.
 
         Examples
         --------

@@ -1,0 +1,221 @@
+"""How much of the data a fit cannot explain, and what chance alone would leave unexplained."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tvdbayes._errors import DataError, SettingsError
+from tvdbayes._typing import Array, IntArray
+from tvdbayes.bounds import misfit_split
+from tvdbayes.fitting.base import AbstractFit
+from tvdbayes.fitting.progress import progress_bar
+from tvdbayes.results import Replicates, replicate, share_of_data
+from tvdbayes.results.misfit import Certificate, Misfit, misfit
+from tvdbayes.results.wrong import dropped_rows, wrong_share
+from tvdbayes.sampling.posterior import Posterior
+
+__all__ = ["N_REPLICATES", "MisfitAnswers", "levels_of"]
+
+N_REPLICATES = 200
+
+_MOST_LEVELS = 100
+
+By = str | Sequence[object] | None
+"""The factor that shares are wanted for: a column of the fit, or a label for each row."""
+
+
+class MisfitAnswers(AbstractFit):
+    """Methods of `Fit` on the share of the data that the model cannot explain."""
+
+    @cached_property
+    def chance(self) -> Replicates:
+        """What chance alone does, seen on 200 data sets of the model's own making, fitted again.
+
+        Kept after the first time, as `misfit`, `rows`, `check` and `sensitivity` all need it.
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> y = np.random.default_rng(0).poisson(3, 2000)
+        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
+        >>> fit.chance.distance.shape
+        (200,)
+        """
+        return replicates_of(self, N_REPLICATES)
+
+    def misfit(
+        self,
+        interval: float = 0.9,
+        *,
+        by: str | Sequence[object] | None = None,
+        n_replicates: int = 200,
+        certificate: float | None = None,
+    ) -> Misfit:
+        """How much of the data the model cannot explain, beside what chance would leave.
+
+        The model is the one shown, also after ``refine="reweight"``, where `distance` holds the
+        distances of the closest models that reweighting begins at.
+
+        Parameters
+        ----------
+        interval : float
+            Probability inside the interval.
+        by : str or sequence, optional
+            A column of the fit, or a label for each row: the share within each level, too.
+        n_replicates : int
+            Data sets that the noise floor is found from.
+        certificate : float, optional
+            Confidence of a bound that needs no asymptotics, such as 0.95: the model is fitted to
+            one half of the rows, with the options of this fit, and judged on the other, outcome by
+            outcome (see `bounds.misfit_split`). Weights must count rows.
+
+        Returns
+        -------
+        Misfit
+            ``lower`` is the share of rows that at least do not come from the model; it is 0 on
+            clean data in 95 % of cases. ``wrong``, ``wrong_low`` and ``wrong_high`` are an estimate
+            of the share of wrong rows and its interval, from what a trimmed fit drops.
+
+        Examples
+        --------
+        >>> import numpy as np, tvdbayes as tb
+        >>> y = np.random.default_rng(0).poisson(3, 2000)
+        >>> y[:200] += 20  # a tenth of the rows is wrong
+        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
+        >>> print(fit.misfit())
+        The model cannot explain 10.5% of the data (90% interval 9.3% to 12.1%).
+        Chance alone would leave 3.2% (up to 4.8%): at least 6.0% of the rows do not come from the
+        fitted model.
+        About 10.0% of the rows are wrong (90% interval 8.9% to 11.1%); rows whose outcomes the
+        model finds usual are not counted.
+
+        Where are they?
+
+        >>> found = fit.misfit(by=["clinic a"] * 400 + ["clinic b"] * 1600)
+        >>> {name: round(part.lower, 2) for name, part in found.by.items()}
+        {'clinic a': 0.48, 'clinic b': 0.0}
+        """
+        posterior = self.posterior
+        if by is None:
+            chance = self._chance(n_replicates)
+            found = misfit(_shares(posterior), chance.distance, interval)
+        else:
+            names, of_cells, of_x = levels_of(self, by)
+            shares = share_of_data(posterior, of_cells)
+            chance = replicates_of(self, n_replicates, of_x)
+            found = replace(
+                misfit(shares[0], chance.distance, interval),
+                by={
+                    name: misfit(share, floor, interval)
+                    for name, share, floor in zip(names, shares[1:], chance.by_level, strict=True)
+                },
+            )
+        kept = posterior.kept_rows
+        if kept is not None and kept.route == "ordinary":
+            found = replace(found, wrong_unknown=True)
+        elif kept is not None:
+            dropped = dropped_rows(posterior)
+            found = replace(
+                found, wrong_draws=wrong_share(dropped, posterior.cells.n_obs, chance.dropped)
+            )
+        if certificate is None:
+            return found
+        return replace(found, certificate=_certify(self, certificate))
+
+    def _chance(self, n_replicates: int) -> Replicates:
+        return self.chance if n_replicates == N_REPLICATES else replicates_of(self, n_replicates)
+
+
+def replicates_of(fit: AbstractFit, n_replicates: int, levels: Array | None = None) -> Replicates:
+    """Data of the model's own making, fitted again."""
+    if not 20 <= n_replicates <= 100_000:
+        raise SettingsError(
+            f"n_replicates must be from 20 to 100,000; got {n_replicates}. Try 200."
+        )
+    with progress_bar(None, f"{n_replicates} replicates") as report:
+        return replicate(fit.posterior, n_replicates, levels=levels, progress=report)
+
+
+def _certify(fit: AbstractFit, confidence: float) -> Certificate:
+    """The bound of `bounds.misfit_split`, in the terms of a misfit."""
+    if not (isinstance(confidence, Real) and 0 < confidence < 1):
+        raise SettingsError(
+            f"certificate must be a probability between 0 and 1; got {confidence!r}. Try 0.95."
+        )
+    found = misfit_split(fit.posterior, 1 - confidence)
+    assumptions = list(found.assumptions)
+    if fit.rounded is not None:
+        assumptions.append("covariates are meant as the engine has rounded them (grid=)")
+    return Certificate(found.upper, confidence, found.statement, f"{'; '.join(assumptions)}.")
+
+
+def _shares(posterior: Posterior) -> Array:
+    """Shares draw by draw; those of a TVD fit are its distances, unless refined."""
+    plain = posterior.prior is None and posterior.refine is None
+    if posterior.divergence.name == "tvd" and plain:
+        return posterior.distance
+    (shares,) = share_of_data(posterior)
+    return np.asarray(shares, float)
+
+
+def levels_of(fit: AbstractFit, by: By) -> tuple[list[str], Array, Array]:
+    """Names of the levels, and the weight that each has in each cell (L, m) and x row (L, n_x)."""
+    data, cells = fit.data, fit.posterior.cells
+    if isinstance(by, str):
+        if by not in data.columns:
+            raise DataError(
+                f"{by!r} is no column of this fit; it has {', '.join(data.columns)}. For another "
+                "column pass its values, one for each row."
+            )
+        if by == data.outcome:
+            raise DataError(
+                f"{by!r} is the outcome, and levels that are chosen by it look odd by chance "
+                "alone. Ask by a covariate; rows() says which outcomes stand out."
+            )
+        labels = data.columns[by].series().to_numpy(dtype=object)
+        cell, weight = data.cell, data.counts
+    else:
+        given = np.asarray(by, dtype=object)
+        if given.shape != fit.cell_of_row.shape:
+            raise DataError(
+                f"by= needs one label for each of the {len(fit.cell_of_row)} rows; got shape "
+                f"{given.shape}."
+            )
+        used = np.flatnonzero(data.row >= 0)
+        labels, cell = given[used], fit.cell_of_row[used]
+        # Rows of one distinct row share its weight.
+        weight = (data.counts / np.bincount(data.row[used]))[data.row[used]]
+    names, code = _coded(labels)
+    if len(names) > _MOST_LEVELS:
+        raise DataError(
+            f"by= has {len(names)} different values, and at most {_MOST_LEVELS} levels are shown. "
+            "Cut it into a few first, for example with pandas.cut."
+        )
+    m = cells.n_cells
+    total = np.bincount(code * m + cell, weight, len(names) * m).astype(float)
+    of_cells: Array = total.reshape(len(names), m)
+    of_x = np.zeros((len(names), cells.n_x))
+    np.add.at(of_x.T, cells.x_index, of_cells.T)
+    return names, of_cells, of_x / cells.x_counts
+
+
+def _coded(labels: Any) -> tuple[list[str], IntArray]:
+    try:
+        codes, found = pd.factorize(pd.Series(labels), sort=False)
+    except TypeError as error:
+        raise DataError(f"by= needs labels that are numbers or text: {error}.") from error
+    if (codes < 0).any():
+        raise DataError(f"by= has {int((codes < 0).sum())} gaps; every row needs a label.")
+    try:
+        order = np.argsort(found.to_numpy(), kind="stable")
+    except TypeError:
+        # Labels of several kinds have no order of their own: as they come.
+        order = np.arange(len(found))
+    rank = np.empty(len(found), np.intp)
+    rank[order] = np.arange(len(found))
+    return [str(found[i]) for i in order], rank[codes]
