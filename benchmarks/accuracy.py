@@ -11,7 +11,7 @@ from benchmarks._report import Table
 from tvdbayes import TVD
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.partitions import Distinct
-from tvdbayes.sampling.plan import prepare
+from tvdbayes.sampling.search import prepare
 from tvdbayes.sampling.starts import elemental, scan
 from tvdbayes.sampling.weights import Stream, reweight
 from tvdbayes.solvers import newton, reference_bfgs, scalar, solve_from_pool

@@ -14,7 +14,7 @@ from tvdbayes import TVD, Bernoulli, Cells, Model, Poisson
 from tvdbayes.objective import Layout
 from tvdbayes.objective.partitions import Auto
 from tvdbayes.sampling.execution import single_threaded
-from tvdbayes.sampling.plan import prepare
+from tvdbayes.sampling.search import prepare
 from tvdbayes.sampling.weights import Stream, block_size, reweight
 from tvdbayes.solvers import solve_from_pool
 

@@ -292,7 +292,7 @@ def test_pooled_minima_are_those_of_the_kinked_objective(rng):
     """Followed on with exact derivatives to a far finer smoothing, little is gained."""
     from dataclasses import replace
 
-    from tvdbayes.sampling.plan import prepare
+    from tvdbayes.sampling.search import prepare
     from tvdbayes.sampling.weights import Stream, reweight
     from tvdbayes.solvers import Accuracy, newton, solve_from_pool
 

@@ -8,7 +8,8 @@ from tvdbayes import KLD, TVD, Bernoulli, Cells, Linear, Model, Poisson
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.partitions import Distinct, KMeansGroups
 from tvdbayes.sampling.bootstrap import solve_tables
-from tvdbayes.sampling.plan import _pooled_starts, calibrating_shift, prepare
+from tvdbayes.sampling.plan import calibrating_shift
+from tvdbayes.sampling.search import _pooled_starts, prepare
 from tvdbayes.sampling.weights import Stream, reweight
 from tvdbayes.solvers import newton
 

@@ -11,7 +11,8 @@ from tvdbayes import KLD, TVD, Bernoulli, Binomial, Cells, Hellinger, Model, Poi
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import ALL_DIVERGENCES
 from tvdbayes.objective.partitions import Distinct
-from tvdbayes.sampling.plan import prepare, solve_block
+from tvdbayes.sampling.plan import solve_block
+from tvdbayes.sampling.search import prepare
 from tvdbayes.sampling.starts import elemental, scan
 from tvdbayes.sampling.weights import Stream, reweight
 from tvdbayes.solvers import (

@@ -11,7 +11,8 @@ from tvdbayes.data.cells import compress
 from tvdbayes.objective import Layout, partitions
 from tvdbayes.objective.partitions._kmeans import learn_centres, nearest
 from tvdbayes.objective.partitions._metrics import row_order, tail_metric
-from tvdbayes.sampling.plan import draws_of, prepare
+from tvdbayes.sampling.plan import draws_of
+from tvdbayes.sampling.search import prepare
 from tvdbayes.sampling.weights import Stream, reweight
 
 N = 400

@@ -257,7 +257,7 @@ def _potential(target: _Target) -> Callable[[Any], Any]:
     from jax.scipy.special import log_ndtr
     from numpyro import distributions as laws
 
-    cells, bound = target.layout.cells, target.layout.linear
+    cells, bound = target.layout.cells, target.layout.bound
     family: Any = target.layout.family
     trials = cells.trials[cells.x_index]
     log_odds: dict[str, Callable[[Any], Any]] = {

@@ -30,9 +30,7 @@ def all_options(fit: Fit) -> dict[str, Any] | None:
         "offset": data.offset,
         "exposure": data.exposure,
         "weights": data.weights,
-        "network": posterior.model.predictor.fitted_by(
-            solving=lambda: None, training=lambda network: network
-        ),
+        "network": posterior.model.predictor.network,
         **of_prior,
         **vars(asked),
     }

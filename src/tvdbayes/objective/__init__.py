@@ -67,23 +67,23 @@ class Objective:
 
     def on(self, p: Array) -> GroupProblem | RowProblem:
         """The problems of the cell masses p (m, B)."""
-        p, bound = self.layout.put(p), self.layout.bound
+        return self.divergence.problem(self, self.layout.put(p))
+
+    @property
+    def penalty(self) -> Penalty:
+        """The ridge, and what breaks ties and holds the pinned."""
+        bound = self.layout.bound
         reference = np.zeros(bound.n_params) if self.reference is None else self.reference
-        penalty = Penalty.make(self.ridge, bound, reference, self.pinned)
-        return self.divergence.build(
-            group=lambda divergence: GroupProblem.make(
-                self.layout,
-                divergence,
-                penalty,
-                p,
-                anchor=self._anchor,
-                near=self.reference is not None,
-            ),
-            row=lambda divergence: RowProblem(self.layout, divergence, penalty, p),
-        )
+        return Penalty.make(self.ridge, bound, reference, self.pinned)
+
+    @property
+    def near(self) -> bool:
+        """Whether searches begin near their ends, which are near the reference."""
+        return self.reference is not None
 
     @cached_property
-    def _anchor(self) -> Array | None:
+    def anchor(self) -> Array | None:
+        """What groups reuse at every point of every draw, taken at the reference."""
         if self.reference is None:
             return None
         units = self.layout.units
@@ -110,7 +110,7 @@ class Objective:
             some, at = problem.take(index), theta[:, index]
             hess = some.at(at).expand(np.full(index.size, _SMOOTH), None).hess
             flattest = np.linalg.eigh(hess.transpose(2, 0, 1)).eigenvectors[:, :, 0].T
-            along = to_host(xp.abs(self.layout.linear.direction(flattest)).max(0))
+            along = to_host(xp.abs(self.layout.bound.direction(flattest)).max(0))
             reach = along.max(0)
             step = _FAR / np.maximum(reach, 1e-300) * flattest
             cells = self.layout.cells

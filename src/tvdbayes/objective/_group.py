@@ -9,7 +9,7 @@ from tvdbayes._array import tiny, to_host, xp
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._penalty import Penalty
-from tvdbayes.objective.divergences import AbstractComparison, AbstractGroupDivergence
+from tvdbayes.objective._terms import AbstractComparison, GroupTerms, Parts
 from tvdbayes.solvers import Accuracy
 
 __all__ = ["GroupExpansion", "GroupProblem"]
@@ -34,7 +34,7 @@ class GroupProblem:
     """
 
     layout: Layout
-    divergence: AbstractGroupDivergence
+    divergence: GroupTerms
     penalty: Penalty
     data_mass: Array
     atom_mass: Array
@@ -43,25 +43,25 @@ class GroupProblem:
     curved: bool
 
     @classmethod
-    def make(
-        cls,
-        layout: Layout,
-        divergence: AbstractGroupDivergence,
-        penalty: Penalty,
-        p: Array,
-        *,
-        anchor: Array | None,
-        near: bool,
-    ) -> "GroupProblem":
-        """The problems of the cell masses p (m, B); `near` if the search starts near the end."""
-        units = layout.units
+    def make(cls, parts: Parts, divergence: GroupTerms, p: Array) -> "GroupProblem":
+        """The problems of the cell masses p (m, B)."""
+        units = parts.layout.units
         data_mass, atom_mass = units.data_mass(p), units.atom_mass(p)
         data_mass = xp.maximum(data_mass, tiny(data_mass))
-        curved = units.curved or not near
+        curved = units.curved or not parts.near
         whole = units.whole(p)
         # A group may be without mass: rows are left out by giving them none.
         whole = whole if whole is None else xp.maximum(whole, tiny(whole))
-        return cls(layout, divergence, penalty, data_mass, atom_mass, whole, anchor, curved)
+        return cls(
+            parts.layout,
+            divergence,
+            parts.penalty,
+            data_mass,
+            atom_mass,
+            whole,
+            parts.anchor,
+            curved,
+        )
 
     @property
     def accuracy(self) -> Accuracy:
@@ -156,8 +156,8 @@ class GroupProblem:
             return np.zeros(0), np.zeros(0, np.intp)
         cell, draw, piece_of, rising = (np.concatenate(parts) for parts in zip(*found, strict=True))
         a, b = candidates[piece_of], candidates[piece_of + 1]
-        z = pairs.x_of_pair.spread(pairs.bound.linear.designs[0])[cell, 0]
-        offset = pairs.x_of_pair.spread(pairs.bound.linear.offset)[cell]
+        z = pairs.x_of_pair.spread(pairs.bound.designs[0])[cell, 0]
+        offset = pairs.x_of_pair.spread(pairs.bound.offset)[cell]
         y, trials, target = pairs.y[cell, 0], pairs.trials[cell, 0], target[cell, draw]
         at = (a + b) / 2
         for _ in range(40):

@@ -179,14 +179,14 @@ class Pairs:
 
     def pull_back_slope(self, slope: Array) -> Array:
         """Gradient in theta from the derivative in the predictors of the pairs, (k, Q, B)."""
-        return self.bound.linear.pullback([self.x_of_pair.total(part) for part in slope])
+        return self.bound.pullback([self.x_of_pair.total(part) for part in slope])
 
     def pull_back(self, slope: Array, curvature: Array) -> tuple[Array, Array]:
         """Gradient and second derivative in theta from those in the predictors of the pairs."""
         k = slope.shape[0]
         total = self.x_of_pair.total
         grad = self.pull_back_slope(slope)
-        hess = self.bound.linear.pull_curvature(
+        hess = self.bound.pull_curvature(
             [[total(curvature[a, b]) for b in range(a + 1)] for a in range(k)]
         )
         return grad, hess
@@ -201,6 +201,6 @@ class Pairs:
         """For each parameter, its predictor and its standardised column at the pairs (Q, 1)."""
         return [
             (k, self.x_of_pair.spread(z[:, j].copy()[:, None]))
-            for k, z in enumerate(self.bound.linear.designs)
+            for k, z in enumerate(self.bound.designs)
             for j in range(z.shape[1])
         ]

@@ -10,7 +10,7 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._pairs import Canonical
 from tvdbayes.objective._penalty import Penalty
-from tvdbayes.objective.divergences import AbstractRowDivergence
+from tvdbayes.objective._terms import RowTerms
 from tvdbayes.solvers import Accuracy
 
 __all__ = ["RowProblem"]
@@ -49,7 +49,7 @@ class RowProblem:
     """B reweighted tables, compared with the model cell by cell; p is (m, B)."""
 
     layout: Layout
-    divergence: AbstractRowDivergence
+    divergence: RowTerms
     penalty: Penalty
     p: Array
 
@@ -105,8 +105,8 @@ class RowProblem:
                 layout.bound.eta(theta), divergence.power, layout.x_trials
             )
             merit += to_host((x_mass * total).sum(0))
-            grad += layout.linear.pullback(list(x_mass * first))
-            hess += layout.linear.pull_curvature([list(row) for row in x_mass * second])
+            grad += layout.bound.pullback(list(x_mass * first))
+            hess += layout.bound.pull_curvature([list(row) for row in x_mass * second])
         grad += self.penalty.grad(theta)
         self.penalty.add_curvature(hess)
         return RowPoint(RowExpansion(merit, grad, hess))
@@ -119,8 +119,8 @@ class RowProblem:
         eta = layout.bound.eta(theta[:, :1] if common else theta)
         cumulant, mean, variance = layout.family.cumulant(eta, layout.x_trials)
         merit = sums.loss(eta[0], cumulant) + self.penalty.value(theta)
-        grad = layout.linear.pullback([sums.mass * mean - sums.outcomes])
-        hess = layout.linear.pull_curvature([[sums.mass * variance]])
+        grad = layout.bound.pullback([sums.mass * mean - sums.outcomes])
+        hess = layout.bound.pull_curvature([[sums.mass * variance]])
         grad += self.penalty.grad(theta)
         self.penalty.add_curvature(hess)
         return RowPoint(RowExpansion(merit, grad, hess))

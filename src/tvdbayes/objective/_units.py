@@ -214,7 +214,7 @@ class SingleUnits(AbstractUnits):
         return *self.pairs.pull_back(slope * first, curvature), first
 
     def change(self, jacobian: Array, step: Array) -> Array:
-        along = self.pairs.spread(self.pairs.bound.linear.direction(step))
+        along = self.pairs.spread(self.pairs.bound.direction(step))
         change: Array = xp.einsum("kqb,kqb->qb", jacobian, along)
         return change
 

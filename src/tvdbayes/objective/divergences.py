@@ -8,16 +8,20 @@ mass being 1. A *row* divergence looks at each cell's own log-probability.
 Each has derivatives in its own argument only; the chain rule to parameters is `objective`'s.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from tvdbayes._array import tiny, xp
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
+from tvdbayes.objective._kinds import (
+    AbstractDivergence,
+    AbstractGroupDivergence,
+    AbstractRowDivergence,
+)
+from tvdbayes.objective._terms import AbstractComparison
 
 __all__ = [
     "KLD",
@@ -32,91 +36,8 @@ __all__ = [
     "PowerDivergence",
 ]
 
-Group = TypeVar("Group")
-Row = TypeVar("Row")
-
-
 TINY = 1e-100
 """What a comparison of one's own may take for a mass of 0 in double precision."""
-
-
-class AbstractDivergence(ABC):
-    """A way to compare a table with a model."""
-
-    name: ClassVar[str]
-    on_groups: ClassVar[bool]
-    """Whether masses of groups are compared, so that the partition matters."""
-    kinked: ClassVar[bool] = False
-    """Whether the divergence has kinks, which solvers smooth away and back."""
-    sums: ClassVar[bool] = False
-    """Whether every step sums over the whole support."""
-    folds: ClassVar[bool] = False
-    """Whether, of two outcomes, comparing one is enough (see `compare_halves`)."""
-
-    @abstractmethod
-    def build(
-        self,
-        *,
-        group: "Callable[[AbstractGroupDivergence], Group]",
-        row: "Callable[[AbstractRowDivergence], Row]",
-    ) -> Group | Row:
-        """Call the builder that is named after this divergence's kind."""
-
-
-class AbstractComparison(ABC):
-    """A group divergence at given masses of units, (U, B), with derivatives in the model mass.
-
-    A divergence with kinks is smoothed: `tau` (B,) is the width of the smoothing as a share of a
-    unit's data mass, 0 the divergence itself. Divergences without kinks ignore it.
-    """
-
-    @abstractmethod
-    def total(self, tau: Array) -> Array:
-        """The smoothed divergence, (B,)."""
-
-    @abstractmethod
-    def derivatives(self, tau: Array, pull: Array | None) -> tuple[Array, Array]:
-        """First and second derivative of each unit's term in its model mass, (U, B).
-
-        ``pull`` is what `pull_after` said of this point, an estimate of the multipliers of the
-        kinks. Given one, the curvature of a kinked term is the primal-dual one, which stays
-        informative as the smoothing shrinks (Chan, Golub and Mulet 1999).
-        """
-
-    @abstractmethod
-    def pull_after(self, tau: Array, bend: Array, change: Array) -> Array:
-        """Estimate the multipliers once model masses have changed; `bend` is the curvature."""
-
-
-class AbstractGroupDivergence(AbstractDivergence):
-    """Sum over units (a group and an outcome seen in it) of a term in data mass and model mass.
-
-    The data masses of a draw sum to 1 and are at least `tiny`.
-    """
-
-    on_groups: ClassVar[bool] = True
-
-    def build(
-        self,
-        *,
-        group: "Callable[[AbstractGroupDivergence], Group]",
-        row: "Callable[[AbstractRowDivergence], Row]",
-    ) -> Group | Row:
-        return group(self)
-
-    @abstractmethod
-    def term(self, data_mass: Array, model_mass: Array) -> Array:
-        """The terms whose sum over units is the divergence."""
-
-    @abstractmethod
-    def compare(self, data_mass: Array, model_mass: Array) -> AbstractComparison:
-        """The divergence at these masses, ready for derivatives."""
-
-    def compare_halves(
-        self, data_mass: Array, model_mass: Array, whole: Array
-    ) -> AbstractComparison:
-        """The same for two outcomes of which one is given; the other has the rest of `whole`."""
-        raise NotImplementedError(f"{type(self).__name__} compares every outcome.")
 
 
 @dataclass(frozen=True)
@@ -289,37 +210,6 @@ class _Affinity(AbstractComparison):
 
     def pull_after(self, tau: Array, bend: Array, change: Array) -> Array:
         return change
-
-
-class AbstractRowDivergence(AbstractDivergence):
-    """Mean over cells of a loss in the log-probability, plus a sum over the support if `power`.
-
-    Up to a constant of the table: the same expression with the table's own conditional
-    probabilities is subtracted, so that a model equal to the table has divergence 0.
-    """
-
-    on_groups: ClassVar[bool] = False
-
-    likelihood: ClassVar[bool] = False
-    """Whether the loss is minus the log-probability itself."""
-    power: float = 0.0
-    """If positive, the sum over the support of ``pmf ** power`` is added for every row."""
-
-    def build(
-        self,
-        *,
-        group: Callable[[AbstractGroupDivergence], Group],
-        row: "Callable[[AbstractRowDivergence], Row]",
-    ) -> Group | Row:
-        return row(self)
-
-    @abstractmethod
-    def loss(self, log_pmf: Array) -> Array:
-        """Loss of a cell."""
-
-    @abstractmethod
-    def derivatives(self, log_pmf: Array) -> tuple[Array, Array]:
-        """First and second derivative of `loss`, of a shape that broadcasts."""
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,17 @@ from tvdbayes.models.model import Model
 from tvdbayes.models.predictors import MLP, BoundNetwork
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import KLD, AbstractDivergence
-from tvdbayes.sampling.neural import Masses, Trainer, device_for, held_out_share
-from tvdbayes.sampling.plan import AUTO_RIDGE, AbstractPlan, NewtonPlan, Refine, Solved, prepare
+from tvdbayes.sampling.closest import NewtonPlan
+from tvdbayes.sampling.neural import (
+    Masses,
+    Trainer,
+    bound_network,
+    device_for,
+    held_out_share,
+)
+from tvdbayes.sampling.plan import AUTO_RIDGE, AbstractPlan, Refine, Solved
 from tvdbayes.sampling.reweighting import explained
+from tvdbayes.sampling.search import prepare
 from tvdbayes.sampling.weights import Prior, Stream
 from tvdbayes.solvers import Solution, Status, newton
 
@@ -191,8 +199,8 @@ def prepare_networks(
         )
     line = None
     if settings.direct:
-        bound: BoundNetwork = layout.bound.network
-        linear = replace(layout, model=Model(layout.family, bound.line))
+        line_of = bound_network(settings, layout).line
+        linear = replace(layout, model=Model(layout.family, line_of))
         line, _ = prepare(
             linear,
             divergence,

@@ -6,7 +6,6 @@ from typing import Literal
 
 import numpy as np
 
-from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
@@ -248,16 +247,14 @@ class Posterior:
         >>> posterior = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=0)
         >>> posterior.require_coefficients("to print", "predictions")
         """
-        if not self.model.predictor.averages:
-            raise SettingsError(
-                f"A network has no coefficients {wanted}; ask for {instead} instead."
-            )
+        self.model.predictor.require_coefficients(wanted, instead)
 
     def _repr_html_(self) -> str:
-        below = self.model.predictor.fitted_by(
-            solving=lambda: self.summary()._repr_html_() if self.n_draws > 1 else "",
-            training=lambda _: self._training() if self.n_draws else "",
-        )
+        below = ""
+        if not self.model.predictor.averages:
+            below = self._training() if self.n_draws else ""
+        elif self.n_draws > 1:
+            below = self.summary()._repr_html_()
         return f"<p>{escape(repr(self))}</p>{below}"
 
     def _training(self) -> str:
@@ -278,18 +275,12 @@ class Posterior:
         return f"{name} {self.minimiser_distance:.3g}"
 
     def __repr__(self) -> str:
-        def ended(status: Status) -> str:
-            return f"{np.mean(self.status == status) if self.n_draws else 1.0:.1%}"
-
-        kind, end = self.model.predictor.fitted_by(
-            solving=lambda: ("", f"{ended(Status.CONVERGED)} certified minima"),
-            training=lambda network: (
-                f" network {network.hidden}",
-                f"{self._closeness}, {ended(Status.TRAINED)} trained networks",
-            ),
-        )
+        predictor = self.model.predictor
+        well = np.isin(self.status, [Status.CONVERGED, Status.TRAINED])
+        share = f"{well.mean() if self.n_draws else 1.0:.1%}"
+        close = "" if predictor.averages else f"{self._closeness}, "
         return (
-            f"<{type(self.model.family).__name__}{kind} fit by {self.divergence.name}: "
+            f"<{type(self.model.family).__name__}{predictor.label} fit by {self.divergence.name}: "
             f"{self.n_draws} draws of {len(self.param_names)} parameters, {self.cells.n_obs:g} "
-            f"rows in {self.cells.n_cells} cells, {end}>"
+            f"rows in {self.cells.n_cells} cells, {close}{share} {predictor.ends.found}>"
         )

@@ -28,7 +28,7 @@ def least_squares(layout: Layout) -> Array:
 def elemental(layout: Layout, guess: Array, rng: np.random.Generator, n: int) -> Array:
     """Fits of the first predictor through random cells, (d, n); other predictors as in `guess`."""
     design, eta = _designs(layout)[0], _saturated(layout)[0]
-    first = layout.linear.slices[0]
+    first = layout.bound.slices[0]
     d = design.shape[1]
     # The d cells with the largest keys are a draw without replacement, weighted by mass.
     keys = np.log(layout.cells.p) + rng.gumbel(size=(n, eta.size))
@@ -50,13 +50,13 @@ def scan(layout: Layout, extra: Array, n_grid: int = 64) -> Array:
 
 
 def _designs(layout: Layout) -> list[Array]:
-    return [z[layout.cells.x_index] for z in layout.linear.designs]
+    return [z[layout.cells.x_index] for z in layout.bound.designs]
 
 
 def _saturated(layout: Layout) -> Array:
     """The predictors (k, m) that would make each cell's outcome the likeliest, offset removed."""
     eta = layout.family.saturated(layout.cell_pairs.y, layout.cell_pairs.trials)[..., 0].copy()
-    eta[0] -= layout.linear.offset[layout.cells.x_index]
+    eta[0] -= layout.bound.offset[layout.cells.x_index]
     return eta
 
 

@@ -9,10 +9,10 @@ from tvdbayes._typing import Array
 from tvdbayes.data.cells import Cells
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import KLD
+from tvdbayes.sampling.closest import NewtonPlan
 from tvdbayes.sampling.plan import (
     AUTO_RIDGE,
     AbstractPlan,
-    NewtonPlan,
     Solved,
     calibrating_shift,
     pilot_tables,

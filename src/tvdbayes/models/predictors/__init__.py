@@ -5,7 +5,7 @@ scale, centred where there is an intercept), so that solvers, starts and penalti
 on the units of x.
 """
 
-from tvdbayes.models.predictors._base import AbstractBound, AbstractPredictor
+from tvdbayes.models.predictors._base import AbstractBound, AbstractPredictor, EndWords
 from tvdbayes.models.predictors.linear import BoundLinear, Linear, dependent_columns
 from tvdbayes.models.predictors.network import MLP, BoundNetwork, Layers
 
@@ -15,6 +15,7 @@ __all__ = [
     "AbstractPredictor",
     "BoundLinear",
     "BoundNetwork",
+    "EndWords",
     "Layers",
     "Linear",
     "dependent_columns",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -16,17 +16,19 @@ from tvdbayes._array import Device, xp
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.data.cells import Cells
-from tvdbayes.models.predictors._base import AbstractBound, AbstractPredictor
+from tvdbayes.models.predictors._base import AbstractBound, AbstractPredictor, EndWords
 from tvdbayes.models.predictors.linear import Linear
 
 __all__ = ["MLP", "BoundNetwork", "Layers"]
-
-Result = TypeVar("Result")
 
 _ELEMENTS = 1 << 22
 """Hidden nodes x rows that are held at a time."""
 
 _SMALL = 0.1
+"""Size of the last layer at the start beside a direct way: nearly linear, but not stuck at 0."""
+
+_COPIES = 16
+"""Arrays of the size of a network that its training keeps alive, in single precision."""
 
 
 def _relu(values: Array) -> Array:
@@ -63,6 +65,9 @@ _ACTIVATIONS: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]
     "tanh": (_tanh, _tanh_slope),
 }
 """What a hidden node does, and its derivative."""
+
+
+_ADVICE = ", when training ended (raise its epochs, or lower the learning rate)"
 
 
 @dataclass(frozen=True)
@@ -125,6 +130,16 @@ class MLP(AbstractPredictor):
     averages: ClassVar[bool] = False
     # Without it networks lost 3 to 15 % of their log score on clean data (docs/networks.md).
     reweighted: ClassVar[bool] = True
+    solver: ClassVar[str] = "training"
+    # They are trained one by one on the CPU, and their lines need a few tables at a time.
+    block_draws: ClassVar[int] = 8
+    ends: ClassVar[EndWords] = EndWords(
+        "trained networks",
+        "were trained to the end",
+        "were still improving, or broke",
+        _ADVICE,
+        f"The network was still improving, or broke{_ADVICE}.",
+    )
 
     def __post_init__(self) -> None:
         given: object = self.hidden
@@ -176,10 +191,20 @@ class MLP(AbstractPredictor):
     def complexity(self, n_varying: int, n_params: int) -> int:
         return n_varying + 1
 
-    def fitted_by(
-        self, *, solving: Callable[[], Result], training: "Callable[[MLP], Result]"
-    ) -> Result:
-        return training(self)
+    @property
+    def label(self) -> str:
+        return f" network {self.hidden}"
+
+    @property
+    def network(self) -> "MLP":
+        return self
+
+    @property
+    def step_elements(self) -> int:
+        return self.batch_rows * sum(self.hidden)
+
+    def draw_elements(self, n_params: int, n_cells: int, n_compared: int) -> int:
+        return n_cells + _COPIES * n_params
 
     def bind(self, cells: Cells, scale_on: Cells, n_main: int, n_more: int) -> "BoundNetwork":
         weights = scale_on.x_counts / scale_on.n_obs
@@ -305,10 +330,6 @@ class BoundNetwork(AbstractBound):
     offset: Array
     centre: Array
     scale: Array
-
-    @property
-    def network(self) -> "BoundNetwork":
-        return self
 
     @property
     def n_params(self) -> int:
