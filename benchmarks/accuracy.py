@@ -75,7 +75,14 @@ def many_starts(n_draws=1000, n_starts=60):
     for name, (model, cells) in problems.items():
         layout = Layout(model, cells, Distinct(), cells)
         plan, _ = prepare(
-            layout, TVD(), ridge="auto", cells=layout.cells, prior=None, seed=0, size=1024
+            layout,
+            TVD(),
+            ridge="auto",
+            cells=layout.cells,
+            prior=None,
+            refine=None,
+            seed=0,
+            size=1024,
         )
         problem = plan.robust.on(reweight(cells, Stream.draws(2), n_draws).p)
         found = solve_from_pool(problem, plan.pool, plan.n_starts).value
@@ -102,7 +109,14 @@ def against_reference(n_draws=1000):
     for name, (model, cells) in problems.items():
         layout = Layout(model, cells, Distinct(), cells)
         plan, _ = prepare(
-            layout, TVD(), ridge="auto", cells=layout.cells, prior=None, seed=0, size=1024
+            layout,
+            TVD(),
+            ridge="auto",
+            cells=layout.cells,
+            prior=None,
+            refine=None,
+            seed=0,
+            size=1024,
         )
         problem = plan.robust.on(reweight(cells, Stream.draws(3), n_draws).p)
         twin = plan.twin.on(problem.data_mass)

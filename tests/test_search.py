@@ -45,7 +45,15 @@ def prepared(x, y, pilot=False, seed=0):
     partition = KMeansGroups().learn(cells, x.shape[1], 0)
     layout = Layout(Model(Bernoulli()), cells, partition, cells, True)
     return prepare(
-        layout, TVD(), ridge="auto", cells=cells, prior=None, seed=seed, size=64, pilot=pilot
+        layout,
+        TVD(),
+        ridge="auto",
+        cells=cells,
+        prior=None,
+        refine=None,
+        seed=seed,
+        size=64,
+        pilot=pilot,
     )
 
 
@@ -130,7 +138,9 @@ def test_atoms_that_a_prior_draws_are_searched_as_exactly_as_the_data():
 
     prior = tb.Prior(300.0, base)
     layout = Layout(Model(Poisson()), cells, Distinct(), cells)
-    plan, _ = prepare(layout, TVD(), ridge="auto", cells=cells, prior=prior, seed=0, size=10)
+    plan, _ = prepare(
+        layout, TVD(), ridge="auto", cells=cells, prior=prior, refine=None, seed=0, size=10
+    )
     drawn = reweight(cells, Stream.draws(0), 10, tb.Prior(300.0, base, n_atoms=12))
     solved = solve_tables(plan, drawn.p, drawn.cells)
     pmf = poisson.pmf(drawn.cells.y[:, None], np.exp(np.arange(-2, 11, 2e-3)))

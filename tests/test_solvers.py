@@ -185,7 +185,14 @@ def test_a_constructed_optimum_is_found(divergence, family):
     cells = Cells.from_counts(x[keep], y[keep], mass[keep], trials=trials[keep])
     layout = layout_of(Model(family), cells)
     plan, solved = prepare(
-        layout, divergence, ridge="auto", cells=layout.cells, prior=None, seed=0, size=16
+        layout,
+        divergence,
+        ridge="auto",
+        cells=layout.cells,
+        prior=None,
+        refine=None,
+        seed=0,
+        size=16,
     )
     assert np.allclose(solved.robust.theta[:, 0], theta, atol=1e-5)
     assert solved.robust.status[0] == Status.CONVERGED
@@ -221,7 +228,9 @@ def test_most_draws_reach_the_best_of_many_starts(rng):
     y[rng.random(n) < 0.4] += 20
     cells = Cells.from_rows(x, y)
     layout = layout_of(Model(Poisson()), cells)
-    plan, _ = prepare(layout, TVD(), ridge="auto", cells=layout.cells, prior=None, seed=0, size=64)
+    plan, _ = prepare(
+        layout, TVD(), ridge="auto", cells=layout.cells, prior=None, refine=None, seed=0, size=64
+    )
     problem = plan.robust.on(reweight(cells, Stream.draws(7), 64).p)
     found = solve_from_pool(problem, plan.pool, plan.n_starts)
     starts = elemental(layout, np.zeros(3), rng, 60)
@@ -233,7 +242,9 @@ def test_most_draws_reach_the_best_of_many_starts(rng):
 def test_the_reference_is_never_better_by_much(rng):
     cells = contaminated_counts(rng, 200, 0.15, 10)
     layout = layout_of(Model(Poisson()), cells)
-    plan, _ = prepare(layout, TVD(), ridge="auto", cells=layout.cells, prior=None, seed=0, size=16)
+    plan, _ = prepare(
+        layout, TVD(), ridge="auto", cells=layout.cells, prior=None, refine=None, seed=0, size=16
+    )
     solved = solve_block(plan, 0)
     p = reweight(cells, Stream.draws(0), 16).p
     slow = reference_bfgs(plan.robust.on(p), solved.twin.theta)

@@ -217,7 +217,15 @@ def test_equal_weights_of_the_rows_give_equal_draws_in_any_coding(label):
         learned = KMeansGroups().learn(cells, 6, 0)
         layout = Layout(Model(Bernoulli()), cells, learned, cells, True)
         plan, _ = prepare(
-            layout, tb.TVD(), ridge="auto", cells=cells, prior=None, seed=0, size=8, pilot=False
+            layout,
+            tb.TVD(),
+            ridge="auto",
+            cells=cells,
+            prior=None,
+            refine=None,
+            seed=0,
+            size=8,
+            pilot=False,
         )
         robust, ordinary = draws_of(plan, weights[row_of_cell])
         x = np.column_stack([np.ones(N), there])

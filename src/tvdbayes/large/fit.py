@@ -393,6 +393,7 @@ def _whole(
         shift=np.zeros(len(alone.robust.theta)),
         groups=report,
         bins=rules.bins,
+        prepared=None,
     )
     return replace(sample, posterior=posterior)
 

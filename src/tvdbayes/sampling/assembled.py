@@ -16,7 +16,10 @@ __all__ = ["assemble", "check_resumed", "joined"]
 def assemble(
     plan: AbstractPlan, setup: Setup, unweighted: Solved, blocks: list[Solved], *, n_draws: int
 ) -> Posterior:
-    """The record of `n_draws` draws, which are the first of these blocks."""
+    """The record of `n_draws` draws, which are the first of these blocks.
+
+    Without draws there was no pilot, so that the plan is not kept.
+    """
     layout, d = plan.robust.layout, unweighted.robust.theta.shape[0]
 
     def join(arrays: list[np.ndarray], *empty: int) -> np.ndarray:
@@ -50,6 +53,7 @@ def assemble(
         refine=plan.refine,
         kept_rows=plan.kept_rows,
         options=setup.options,
+        prepared=plan.prepared if n_draws else None,
     )
 
 

@@ -6,13 +6,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes.objective import GroupProblem, Objective, RowProblem
-from tvdbayes.sampling.plan import AbstractPlan, Solved
+from tvdbayes.objective import GroupProblem, Layout, Objective, RowProblem
+from tvdbayes.objective.divergences import KLD, AbstractDivergence
+from tvdbayes.sampling.plan import AbstractPlan, AbstractPrepared, Asked, Solved
 from tvdbayes.sampling.reweighting import reweighted_fit
 from tvdbayes.sampling.starts import scan
 from tvdbayes.solvers import Solution, Status, newton, scalar, solve_from_pool
+from tvdbayes.trimming import KeptRows
 
-__all__ = ["Found", "NewtonPlan", "found_by", "searched_exactly"]
+__all__ = ["Found", "NewtonPlan", "PreparedSearch", "found_by", "searched_exactly"]
 
 AnyProblem = GroupProblem | RowProblem
 
@@ -120,6 +122,68 @@ class NewtonPlan(AbstractPlan):
         layout = replace(robust.layout, fold=False)
         return lambda theta: reweighted_fit(layout, twin, p, theta, self.cells.n_obs) + shift
 
+    @property
+    def prepared(self) -> "PreparedSearch":
+        """See `AbstractPlan`."""
+        return PreparedSearch(
+            self.minimiser, self.ordinary, self.robust.ridge, self.pool, self.n_starts, self.shift
+        )
+
+    @property
+    def minimiser(self) -> Array:
+        """See `AbstractPlan`; the closest model, also where it is reweighted afterwards."""
+        reference = self.robust.reference
+        return np.zeros(len(self.ordinary)) if reference is None else reference
+
     def for_replicates(self) -> "NewtonPlan":
         """See `AbstractPlan`; one start is enough for each table."""
         return replace(self, n_starts=1, shift=np.zeros_like(self.shift))
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedSearch(AbstractPrepared):
+    """Starts of the draws of a `NewtonPlan`, or of the linear fits that networks begin at.
+
+    All parameters are standardised.
+
+    Parameters
+    ----------
+    reference, ordinary : (d,)
+        The closest model, and maximum likelihood.
+    ridge : float
+        The penalty beside the divergence.
+    pool : (d, K)
+        Candidates that every draw picks its starts from.
+    n_starts : int
+        How many of them each draw starts from.
+    shift : (d,)
+        Added to every draw.
+    """
+
+    reference: Array
+    ordinary: Array
+    ridge: float
+    pool: Array
+    n_starts: int
+    shift: Array
+
+    def plan(
+        self,
+        layout: Layout,
+        divergence: AbstractDivergence,
+        asked: Asked,
+        *,
+        rows: KeptRows | None = None,
+        penalty: float = 0.0,
+    ) -> NewtonPlan:
+        """See `AbstractPrepared`."""
+        return NewtonPlan(
+            robust=Objective(layout, divergence, self.ridge, reference=self.reference),
+            twin=Objective(layout, KLD(), reference=self.ordinary),
+            shift=self.shift,
+            rescued=False,
+            ordinary=self.ordinary,
+            pool=self.pool,
+            n_starts=self.n_starts,
+            **asked,
+        )

@@ -21,7 +21,6 @@ from tvdbayes.models.model import Model
 from tvdbayes.models.predictors import MLP, BoundNetwork
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import KLD, AbstractDivergence
-from tvdbayes.sampling.closest import NewtonPlan
 from tvdbayes.sampling.neural import (
     Masses,
     Trainer,
@@ -29,13 +28,13 @@ from tvdbayes.sampling.neural import (
     device_for,
     held_out_share,
 )
-from tvdbayes.sampling.plan import AUTO_RIDGE, AbstractPlan, Refine, Solved
+from tvdbayes.sampling.plan import AUTO_RIDGE, AbstractPlan, AbstractPrepared, Asked, Solved
 from tvdbayes.sampling.reweighting import explained
 from tvdbayes.sampling.search import prepare
-from tvdbayes.sampling.weights import Prior, Stream
+from tvdbayes.sampling.weights import Stream
 from tvdbayes.solvers import Solution, Status, newton
 
-__all__ = ["NetworkPlan", "prepare_networks"]
+__all__ = ["NetworkPlan", "networks_again", "prepare_networks"]
 
 _BEND = 0.1
 """If the ordinary network explains so much more of the mass, it is the truth that is bent, not the
@@ -49,16 +48,49 @@ class NetworkPlan(AbstractPlan):
 
     Parameters
     ----------
-    line : NewtonPlan or None
+    line : AbstractPlan or None
         How the linear fits are found that networks begin at; None begins at random.
     settings : MLP
     device : Device
         Where networks are trained.
     """
 
-    line: NewtonPlan | None
+    line: AbstractPlan | None
     settings: MLP
     device: Device
+
+    @classmethod
+    def starting(
+        cls,
+        layout: Layout,
+        divergence: AbstractDivergence,
+        *,
+        settings: MLP,
+        device: Device,
+        line: AbstractPlan | None,
+        asked: Asked,
+    ) -> "NetworkPlan":
+        """The plan whose networks begin at lines that are fitted like this."""
+        return cls(
+            # The ridge is that of the lines; weights have their decay.
+            robust=Objective(layout, divergence, 0.0 if line is None else line.robust.ridge),
+            twin=Objective(layout, KLD()),
+            shift=np.zeros(layout.bound.n_params),
+            rescued=False,
+            line=line,
+            settings=settings,
+            device=device,
+            **asked,
+        )
+
+    @property
+    def prepared(self) -> AbstractPrepared | None:
+        """See `AbstractPlan`; that of the lines."""
+        return None if self.line is None else self.line.prepared
+
+    @property
+    def minimiser(self) -> None:
+        """See `AbstractPlan`; a network is known only once it has been trained."""
 
     def solve(
         self,
@@ -141,14 +173,14 @@ class _Lines:
     They were fitted in a `block` of tables, of which some may have been left out since.
     """
 
-    plan: NewtonPlan
+    plan: AbstractPlan
     cells: Cells
     robust: Array
     ordinary: Array
     block: int
 
     @classmethod
-    def fit(cls, plan: NewtonPlan, cells: Cells, p: Array) -> "_Lines":
+    def fit(cls, plan: AbstractPlan, cells: Cells, p: Array) -> "_Lines":
         """Fit lines to tables p (m, B)."""
         robust, twin = cls._objectives(plan, cells)
         solved = plan.solve(robust, twin, p)
@@ -170,7 +202,7 @@ class _Lines:
         return bound.to_user(found.theta)[:, :n]
 
     @staticmethod
-    def _objectives(plan: NewtonPlan, cells: Cells) -> tuple[Objective, Objective]:
+    def _objectives(plan: AbstractPlan, cells: Cells) -> tuple[Objective, Objective]:
         if cells is plan.robust.layout.cells:
             return plan.robust, plan.twin
         robust = plan.robust.rebind(cells)
@@ -184,12 +216,8 @@ def prepare_networks(
     device: Device,
     *,
     ridge: float | Literal["auto"],
-    cells: Cells,
-    prior: Prior | None,
-    seed: int,
-    size: int,
     pilot: bool,
-    refine: Refine,
+    asked: Asked,
 ) -> tuple[NetworkPlan, Solved]:
     """Plan the linear fits, and train on the unweighted table."""
     if divergence.sums and layout.family.counts:
@@ -199,40 +227,55 @@ def prepare_networks(
         )
     line = None
     if settings.direct:
-        line_of = bound_network(settings, layout).line
-        linear = replace(layout, model=Model(layout.family, line_of))
-        line, _ = prepare(
-            linear,
-            divergence,
-            ridge=ridge,
-            cells=cells,
-            prior=prior,
-            seed=seed,
-            size=size,
-            pilot=pilot,
-        )
-        # Where classes are separated a line without a ridge would be certain everywhere.
-        line = replace(line, twin=replace(line.twin, ridge=AUTO_RIDGE))
-    plan = NetworkPlan(
-        # The ridge is that of the lines; weights have their decay.
-        robust=Objective(layout, divergence, 0.0 if line is None else line.robust.ridge),
-        twin=Objective(layout, KLD()),
-        shift=np.zeros(layout.bound.n_params),
-        cells=cells,
-        prior=prior,
-        seed=seed,
-        size=size,
-        rescued=False,
-        refine=refine,
-        line=line,
-        settings=settings,
-        device=device,
+        of_lines = _of_lines(layout, settings)
+        found, _ = prepare(of_lines, divergence, ridge=ridge, pilot=pilot, **_closest(asked))
+        line = _held(found)
+    plan = NetworkPlan.starting(
+        layout, divergence, settings=settings, device=device, line=line, asked=asked
     )
-    p, rng = layout.cells.p[:, None], Stream.generator(seed, Stream.TRAINING)
+    p, rng = layout.cells.p[:, None], Stream.generator(asked["seed"], Stream.TRAINING)
     lines = None if line is None else _Lines.fit(line, layout.cells, p)
     # A single network is trained as fast here, and comes out the same for every device.
     here = replace(plan, device=device_for(None, layout.family))
     return plan, here.train(plan.robust, plan.twin, p, lines, [rng])
+
+
+def networks_again(
+    layout: Layout,
+    divergence: AbstractDivergence,
+    *,
+    settings: MLP,
+    device: Device,
+    kept: AbstractPrepared | None,
+    asked: Asked,
+) -> NetworkPlan | None:
+    """The plan of networks that begin at lines with these starts; None if the starts are needed."""
+    line = None
+    if settings.direct:
+        if kept is None:
+            return None
+        line = _held(kept.plan(_of_lines(layout, settings), divergence, _closest(asked)))
+    return NetworkPlan.starting(
+        layout, divergence, settings=settings, device=device, line=line, asked=asked
+    )
+
+
+def _of_lines(layout: Layout, settings: MLP) -> Layout:
+    """The layout with a linear predictor of the same columns."""
+    line = bound_network(settings, layout).line
+    return replace(layout, model=Model(layout.family, line))
+
+
+def _closest(asked: Asked) -> Asked:
+    return {**asked, "refine": None}
+
+
+def _held(line: AbstractPlan) -> AbstractPlan:
+    """The plan with a ridge on its likelihood fits.
+
+    Where classes are separated a line without one would be certain everywhere.
+    """
+    return replace(line, twin=replace(line.twin, ridge=AUTO_RIDGE))
 
 
 def _in_user_units(found: Solution, bound: BoundNetwork, value: Array) -> Solution:

@@ -2,14 +2,15 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypedDict
 
 import numpy as np
 
 from tvdbayes._typing import Array
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.predictors import AbstractBound
-from tvdbayes.objective import Objective
+from tvdbayes.objective import Layout, Objective
+from tvdbayes.objective.divergences import AbstractDivergence
 from tvdbayes.sampling.weights import Prior, Stream, reweight
 from tvdbayes.solvers import Solution
 from tvdbayes.trimming import KeptRows
@@ -18,6 +19,8 @@ __all__ = [
     "AUTO_RIDGE",
     "PILOT",
     "AbstractPlan",
+    "AbstractPrepared",
+    "Asked",
     "Refine",
     "Solved",
     "calibrating_shift",
@@ -46,6 +49,32 @@ class Solved:
     distance: Array
     twin: Solution
     twin_distance: Array
+
+
+class Asked(TypedDict):
+    """What all plans are made of beside a layout."""
+
+    cells: Cells
+    prior: Prior | None
+    seed: int
+    size: int
+    refine: Refine
+
+
+class AbstractPrepared(ABC):
+    """What a record keeps of a plan, so that it can be made again without solving."""
+
+    @abstractmethod
+    def plan(
+        self,
+        layout: Layout,
+        divergence: AbstractDivergence,
+        asked: Asked,
+        *,
+        rows: KeptRows | None = None,
+        penalty: float = 0.0,
+    ) -> "AbstractPlan":
+        """The plan, given the rows and the ridge that are on record for a trimmed likelihood."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +122,16 @@ class AbstractPlan(ABC):
 
         Only the first `wanted` need be there in the end, where that saves work.
         """
+
+    @property
+    @abstractmethod
+    def prepared(self) -> AbstractPrepared | None:
+        """What a plan like this can be made of without solving; None if that cannot be kept."""
+
+    @property
+    @abstractmethod
+    def minimiser(self) -> Array | None:
+        """The parameters (d,) whose distance is on record, if that is known without solving."""
 
     @property
     def ridge(self) -> float:

@@ -5,40 +5,26 @@ A predictor names its way (`AbstractPredictor.solver`); a further way is an entr
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Literal, TypedDict
+from typing import Literal
 
 import numpy as np
 
 from tvdbayes._array import Device
 from tvdbayes._errors import SettingsError
-from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
+from tvdbayes.models.predictors import MLP
 from tvdbayes.objective.divergences import AbstractDivergence
 from tvdbayes.sampling.arguments import device_named
 from tvdbayes.sampling.execution import single_threaded
-from tvdbayes.sampling.networks import prepare_networks
+from tvdbayes.sampling.networks import networks_again, prepare_networks
 from tvdbayes.sampling.neural import device_for
-from tvdbayes.sampling.plan import AbstractPlan, Refine, Solved
+from tvdbayes.sampling.plan import AbstractPlan, Asked, Refine, Solved
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.search import prepare
 from tvdbayes.sampling.setup import Setup
 from tvdbayes.sampling.trimmed import trimmed_plan
-from tvdbayes.sampling.weights import Prior
-from tvdbayes.solvers import Status
 
-__all__ = ["Asked", "make_plan", "planner_of"]
-
-
-class Asked(TypedDict):
-    """What all plans are made of beside a layout."""
-
-    ridge: float | Literal["auto"]
-    cells: Cells
-    prior: Prior | None
-    seed: int
-    size: int
-    pilot: bool
-    refine: Refine
+__all__ = ["asked_of", "make_plan", "planner_of"]
 
 
 class AbstractPlanner(ABC):
@@ -50,13 +36,26 @@ class AbstractPlanner(ABC):
 
     @abstractmethod
     def plan(
-        self, setup: Setup, divergence: AbstractDivergence, device: Device | None, asked: Asked
+        self,
+        setup: Setup,
+        divergence: AbstractDivergence,
+        asked: Asked,
+        *,
+        ridge: float | Literal["auto"],
+        pilot: bool,
+        device: Device | None,
     ) -> tuple[AbstractPlan, Solved]:
         """Solve the unweighted table, and collect what every draw needs."""
 
     @abstractmethod
-    def same(self, posterior: Posterior, found: Solved) -> bool:
-        """Whether this is the solution on record."""
+    def again(
+        self, setup: Setup, posterior: Posterior, asked: Asked, device: Device | None
+    ) -> AbstractPlan | None:
+        """The plan behind a record, without solving; None if the record has not kept enough."""
+
+    @abstractmethod
+    def same(self, kept: float, found: float) -> bool:
+        """Whether a distance on record may have come out like this."""
 
 
 class NewtonPlanner(AbstractPlanner):
@@ -66,18 +65,38 @@ class NewtonPlanner(AbstractPlanner):
         return None if name is None else device_named(name, model, n_jobs)
 
     def plan(
-        self, setup: Setup, divergence: AbstractDivergence, device: Device | None, asked: Asked
+        self,
+        setup: Setup,
+        divergence: AbstractDivergence,
+        asked: Asked,
+        *,
+        ridge: float | Literal["auto"],
+        pilot: bool,
+        device: Device | None,
     ) -> tuple[AbstractPlan, Solved]:
         if asked["refine"] != "trim":
-            return prepare(setup.layout, divergence, device=device, **asked)
-        closest: Asked = {**asked, "refine": None, "pilot": False}
-        plan, found = prepare(setup.layout, divergence, device=device, **closest)
-        return trimmed_plan(plan, found, asked["ridge"], asked["pilot"])
+            return prepare(
+                setup.layout, divergence, ridge=ridge, pilot=pilot, device=device, **asked
+            )
+        closest: Asked = {**asked, "refine": None}
+        plan, found = prepare(
+            setup.layout, divergence, ridge=ridge, pilot=False, device=device, **closest
+        )
+        return trimmed_plan(plan, found, ridge, pilot)
 
-    def same(self, posterior: Posterior, found: Solved) -> bool:
-        # An optimum at infinity is wherever the search has ended.
-        near = np.allclose(found.robust.theta[:, 0], posterior.minimiser, rtol=1e-6, atol=1e-8)
-        return bool(near or found.robust.status[0] == Status.SEPARATED)
+    def again(
+        self, setup: Setup, posterior: Posterior, asked: Asked, device: Device | None
+    ) -> AbstractPlan | None:
+        if posterior.prepared is None:
+            return None
+        layout = setup.layout if device is None else setup.layout.to(device)
+        return posterior.prepared.plan(
+            layout, posterior.divergence, asked, rows=posterior.kept_rows, penalty=posterior.ridge
+        )
+
+    def same(self, kept: float, found: float) -> bool:
+        # Single precision on a device has seven digits.
+        return abs(found - kept) <= 1e-5
 
 
 class TrainingPlanner(AbstractPlanner):
@@ -97,18 +116,45 @@ class TrainingPlanner(AbstractPlanner):
         return device_for(None, model.family)
 
     def plan(
-        self, setup: Setup, divergence: AbstractDivergence, device: Device | None, asked: Asked
+        self,
+        setup: Setup,
+        divergence: AbstractDivergence,
+        asked: Asked,
+        *,
+        ridge: float | Literal["auto"],
+        pilot: bool,
+        device: Device | None,
     ) -> tuple[AbstractPlan, Solved]:
-        layout, network = setup.layout, setup.layout.model.predictor.network
-        if network is None:
-            raise SettingsError("Only networks are trained. Give this predictor solver='newton'.")
-        device = device or device_for(None, layout.family)
-        return prepare_networks(layout, divergence, network, device, **asked)
+        layout, device = setup.layout, device or device_for(None, setup.layout.family)
+        settings = _network_of(layout.model)
+        return prepare_networks(
+            layout, divergence, settings, device, ridge=ridge, pilot=pilot, asked=asked
+        )
 
-    def same(self, posterior: Posterior, found: Solved) -> bool:
+    def again(
+        self, setup: Setup, posterior: Posterior, asked: Asked, device: Device | None
+    ) -> AbstractPlan | None:
+        layout, device = setup.layout, device or device_for(None, setup.layout.family)
+        settings = _network_of(layout.model)
+        return networks_again(
+            layout,
+            posterior.divergence,
+            settings=settings,
+            device=device,
+            kept=posterior.prepared,
+            asked=asked,
+        )
+
+    def same(self, kept: float, found: float) -> bool:
         # Training amplifies rounding differences between machines.
-        kept, again = posterior.minimiser_distance, found.distance[0]
-        return bool(np.allclose(again, kept, rtol=0.1, atol=0.02))
+        return bool(np.isclose(found, kept, rtol=0.1, atol=0.02))
+
+
+def _network_of(model: Model) -> MLP:
+    network = model.predictor.network
+    if network is None:
+        raise SettingsError("Only networks are trained. Give this predictor solver='newton'.")
+    return network
 
 
 PLANNERS: Mapping[str, AbstractPlanner] = {
@@ -133,14 +179,17 @@ def make_plan(
     device: Device | None = None,
 ) -> tuple[AbstractPlan, Solved]:
     """Solve the unweighted table, and collect what every draw needs."""
-    asked: Asked = {
-        "ridge": ridge,
+    planner, asked = planner_of(setup.layout.model), asked_of(setup, seed, refine)
+    with single_threaded():
+        return planner.plan(setup, divergence, asked, ridge=ridge, pilot=pilot, device=device)
+
+
+def asked_of(setup: Setup, seed: int, refine: Refine) -> Asked:
+    """What all plans for a setup are made of."""
+    return {
         "cells": setup.cells if setup.drawn else setup.layout.cells,
         "prior": setup.drawn,
         "seed": seed,
         "size": setup.block_size,
-        "pilot": pilot,
         "refine": refine,
     }
-    with single_threaded():
-        return planner_of(setup.layout.model).plan(setup, divergence, device, asked)

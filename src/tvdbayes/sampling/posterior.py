@@ -12,6 +12,7 @@ from tvdbayes.models.model import Model
 from tvdbayes.objective.divergences import KLD, AbstractDivergence
 from tvdbayes.objective.partitions import AbstractPartition, Bins, Distinct, GroupReport
 from tvdbayes.sampling.html import html_table
+from tvdbayes.sampling.plan import AbstractPrepared
 from tvdbayes.sampling.rows_used import rows_used
 from tvdbayes.sampling.summary import IntervalKind, Summary, summarise
 from tvdbayes.sampling.weights import Prior
@@ -96,6 +97,9 @@ class Posterior:
         of a version that did not keep them.
     kept_rows : KeptRows or None
         The rows that a trimmed likelihood keeps.
+    prepared : AbstractPrepared or None
+        Starts of the draws, with which other tables are solved in the same way without solving
+        this one again. None where there are no draws, or a prior and a trimmed likelihood.
 
     Examples
     --------
@@ -134,6 +138,7 @@ class Posterior:
     refine: Literal["reweight", "trim"] | None = None
     options: Options | None = None
     kept_rows: KeptRows | None = None
+    prepared: AbstractPrepared | None = None
 
     @property
     def n_draws(self) -> int:
@@ -193,6 +198,7 @@ class Posterior:
             bins=None,
             refine=None,
             kept_rows=None,
+            prepared=None,
             options=Options(Distinct(), ridge=0.0, bins="none"),
         )
 

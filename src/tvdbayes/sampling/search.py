@@ -1,7 +1,7 @@
 """Where the draws start: modes of the unweighted table, and what a pilot of draws makes of them."""
 
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, Unpack
 
 import numpy as np
 
@@ -15,14 +15,14 @@ from tvdbayes.sampling.closest import NewtonPlan, found_by, searched_exactly
 from tvdbayes.sampling.plan import (
     AUTO_RIDGE,
     PILOT,
-    Refine,
+    Asked,
     Solved,
     calibrating_shift,
     pilot_tables,
     solve_tables,
 )
 from tvdbayes.sampling.starts import central_mass, elemental, least_squares, lengths, scan
-from tvdbayes.sampling.weights import Prior, Stream, reweight
+from tvdbayes.sampling.weights import Stream, reweight
 from tvdbayes.solvers import Solution, find_modes, newton, scalar, solve_from_pool, spread_out
 
 __all__ = ["prepare"]
@@ -44,20 +44,16 @@ def prepare(
     divergence: AbstractDivergence,
     *,
     ridge: float | Literal["auto"],
-    cells: Cells,
-    prior: Prior | None,
-    seed: int,
-    size: int,
     pilot: bool = True,
-    refine: Refine = None,
     device: Device | None = None,
+    **asked: Unpack[Asked],
 ) -> tuple[NewtonPlan, Solved]:
     """Solve the unweighted table from many starts, and collect the starts of the draws.
 
     Without a `pilot` no draw may follow. With a `device` all passes over the table are made there,
     which the caller must have entered; starts are found here.
     """
-    p = layout.cells.p[:, None]
+    p, seed = layout.cells.p[:, None], asked["seed"]
     guess = least_squares(layout)
     # What is searched exactly has one parameter and few cells: it stays here.
     exact = searched_exactly(Objective(layout, divergence))
@@ -71,24 +67,22 @@ def prepare(
     robust, modes, rescued = _regularised(Objective(there, divergence), ridge, pooled, starts, seed)
     pool, n_starts, shift = modes.theta, 1, np.zeros(len(modes.theta))
     if pilot or searched_exactly(robust):
-        pool, n_starts, shift = _pool(robust, _rivals(modes, cells.n_obs), seed, size)
+        pool, n_starts, shift = _pool(
+            robust, _rivals(modes, asked["cells"].n_obs), seed, asked["size"]
+        )
     plan = NewtonPlan(
         robust=robust,
         twin=twin,
         shift=shift,
-        cells=cells,
-        prior=prior,
-        seed=seed,
-        size=size,
         rescued=rescued,
-        refine=refine,
         ordinary=ordinary.theta[:, 0],
         pool=pool,
         n_starts=n_starts,
+        **asked,
     )
     best = found_by(robust, robust.on(p), modes.take(np.array([0])))
     beside = found_by(twin, twin.on(p), ordinary)
-    if refine is None:
+    if asked["refine"] is None:
         return plan, best.beside(beside)
     plan = replace(plan, shift=np.zeros(len(modes.theta)))
     found = best.beside(beside, plan.finish(robust, twin, p))

@@ -5,24 +5,25 @@ from typing import Literal
 
 import numpy as np
 
+from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
 from tvdbayes.data.cells import Cells
 from tvdbayes.objective import Layout, Objective
-from tvdbayes.objective.divergences import KLD
+from tvdbayes.objective.divergences import KLD, AbstractDivergence
 from tvdbayes.sampling.closest import NewtonPlan
 from tvdbayes.sampling.plan import (
-    AUTO_RIDGE,
     AbstractPlan,
+    AbstractPrepared,
+    Asked,
     Solved,
     calibrating_shift,
     pilot_tables,
 )
-from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.weights import block_size
 from tvdbayes.solvers import Solution, Status, newton
 from tvdbayes.trimming import RIDGE, KeptRows, trimmed_fit, widening
 
-__all__ = ["TrimmedPlan", "recorded_plan", "trimmed_plan"]
+__all__ = ["PreparedTrim", "Recentred", "TrimmedPlan", "trimmed_plan"]
 
 _STEEP = 10.0
 """Variance of the linear predictor below which no draw is held by the ridge alone."""
@@ -145,6 +146,26 @@ class TrimmedPlan(AbstractPlan):
         far[data.x_index] = self.rows.far[cells.x_index[held]]
         return replace(self.rows, share=np.clip(share, 0.0, 1.0), far=far)
 
+    @property
+    def prepared(self) -> "PreparedTrim | None":
+        """See `AbstractPlan`; None with a prior, whose share of the rows is not on record."""
+        layout, reference = self.robust.layout, self.robust.reference
+        if reference is None or self.prior is not None or layout.cells is not layout.scale_on:
+            return None
+        return PreparedTrim(
+            reference,
+            self.ordinary,
+            self.robust.ridge,
+            self.closest,
+            self.robust_draws,
+            self.twin_draws,
+        )
+
+    @property
+    def minimiser(self) -> Array:
+        """See `AbstractPlan`."""
+        return self.estimate
+
     def for_replicates(self) -> "TrimmedPlan":
         """See `AbstractPlan`; all rows of replicates are good."""
         return replace(self.uncentred(), clean=True)
@@ -158,37 +179,54 @@ class TrimmedPlan(AbstractPlan):
         )
 
 
-def recorded_plan(
-    layout: Layout, posterior: Posterior, kept: KeptRows, size: int
-) -> tuple[TrimmedPlan, Solved]:
-    """The plan behind the record of a trimmed likelihood, without correction of its draws.
+@dataclass(frozen=True, eq=False)
+class PreparedTrim(AbstractPrepared):
+    """Starts and correction of the draws of a `TrimmedPlan`; all parameters are standardised.
 
-    Also the solution for the table of the record.
+    Parameters
+    ----------
+    reference, ordinary, ridge
+        As in `PreparedSearch`.
+    closest : (d,)
+        The closest model, in the digits that its trip through the user's units left.
+    robust_draws, twin_draws : Recentred
+        What makes draws of solutions.
     """
-    centre, ordinary = (
-        layout.bound.from_user(theta[:, None])[:, 0]
-        for theta in (posterior.minimiser, posterior.kld_minimiser)
-    )
-    plan = TrimmedPlan(
-        robust=Objective(layout, posterior.divergence, AUTO_RIDGE, reference=centre),
-        twin=Objective(layout, KLD(), reference=ordinary),
-        shift=np.zeros(len(centre)),
-        cells=posterior.cells,
-        prior=None,
-        seed=posterior.seed,
-        size=size,
-        rescued=False,
-        refine="trim",
-        estimate=centre,
-        ordinary=ordinary,
-        closest=centre,
-        rows=kept,
-        clean=False,
-        penalty=posterior.ridge,
-        robust_draws=Recentred.nothing(centre),
-        twin_draws=Recentred.nothing(ordinary),
-    )
-    return plan, plan.solve(plan.robust, plan.twin, layout.cells.p[:, None])
+
+    reference: Array
+    ordinary: Array
+    ridge: float
+    closest: Array
+    robust_draws: Recentred
+    twin_draws: Recentred
+
+    def plan(
+        self,
+        layout: Layout,
+        divergence: AbstractDivergence,
+        asked: Asked,
+        *,
+        rows: KeptRows | None = None,
+        penalty: float = 0.0,
+    ) -> TrimmedPlan:
+        """See `AbstractPrepared`."""
+        if rows is None:
+            raise SettingsError("A record of a trimmed likelihood must hold the rows that it kept.")
+        return TrimmedPlan(
+            robust=Objective(layout, divergence, self.ridge, reference=self.reference),
+            twin=Objective(layout, KLD(), reference=self.ordinary),
+            shift=np.zeros(len(self.ordinary)),
+            rescued=False,
+            estimate=self.robust_draws.estimate,
+            ordinary=self.ordinary,
+            closest=self.closest,
+            rows=rows,
+            clean=False,
+            penalty=penalty,
+            robust_draws=self.robust_draws,
+            twin_draws=self.twin_draws,
+            **asked,
+        )
 
 
 def trimmed_plan(
