@@ -188,14 +188,14 @@ def test_multipliers_after_a_step_are_those_of_the_masses_that_it_leads_to():
         lambda data, model: TVD().compare_halves(data, model, 2 * data),
     ):
         here, there = compare(data, model), compare(data, model + change)
-        slope, bend = here.derivatives(tau, None)
-        after = here.pull_after(tau, bend, change)
+        slope, curvature = here.derivatives(tau, None)
+        after = here.dual_after(tau, curvature, change)
         # The slope is affine in the multiplier: one difference tells how.
-        factor = (here.pull_after(tau, bend, 0 * change) - after) / change
+        factor = (here.dual_after(tau, curvature, 0 * change) - after) / change
         moved = (there.derivatives(tau, None)[0] - slope) / change
         assert np.allclose(moved, factor * here.kink, rtol=1e-3)
         # A multiplier is a slope of |r|, however long the step.
-        assert np.abs(here.pull_after(tau, bend, 1e5 * change)).max() <= 1
+        assert np.abs(here.dual_after(tau, curvature, 1e5 * change)).max() <= 1
 
 
 def test_multipliers_of_the_kinks_save_steps():
@@ -226,7 +226,7 @@ def test_multipliers_of_the_kinks_save_steps():
         def at(self, theta):
             return Forgetful(self.of.at(theta))
 
-        def expand(self, tau, _pull):
+        def expand(self, tau, _dual):
             return self.of.expand(tau, None)
 
     start = np.repeat(np.array([[1.0], [0.2], [-0.2]]), 60, axis=1)

@@ -27,6 +27,7 @@ from tvdbayes.solvers import (
     spread_out,
 )
 from tvdbayes.solvers._cholesky import solve_positive
+from tvdbayes.solvers.newton import Newton
 from tvdbayes.solvers.starts import _choose
 
 
@@ -131,6 +132,7 @@ def test_large_counts_are_certified(family, mean, rng):
         ridge="auto",
         cells=cells,
         prior=None,
+        refine=None,
         seed=0,
         size=32,
     )
@@ -298,7 +300,7 @@ def test_a_search_says_how_it_ended(count_cells):
     layout = layout_of(Model(Poisson()), count_cells)
     problem = Objective(layout, TVD()).on(reweight(count_cells, Stream.draws(7), 5).p)
     start = np.repeat(np.array([[3.0], [0.0], [0.0]]), 5, axis=1)
-    assert (newton(problem, start, max_iter=2).status == Status.OUT_OF_STEPS).all()
+    assert (newton(problem, start, rules=Newton(max_iter=2)).status == Status.OUT_OF_STEPS).all()
     found = newton(problem, start)
     assert (found.status == Status.CONVERGED).all()
     # No step lowers a merit that is rounded to this much, and the decrement asked for is 0.
@@ -315,7 +317,7 @@ def test_no_step_takes_a_search_uphill(divergence, start):
     cells = Cells.from_rows(x, rng.poisson(np.exp(x @ [0.8, 0.3])))
     problem = Objective(layout_of(Model(Poisson()), cells), divergence).on(cells.p[:, None])
     at = np.array([[start], [0.0]])
-    values = [newton(problem, at, max_iter=n).value[0] for n in range(1, 9)]
+    values = [newton(problem, at, rules=Newton(max_iter=n)).value[0] for n in range(1, 9)]
     assert (np.diff(values) <= 1e-12).all()
 
 
@@ -389,7 +391,7 @@ class Bowl:
     def value(self, theta):
         return (theta**2).sum(0)
 
-    def expand(self, tau, _pull):
+    def expand(self, tau, _dual):
         view = SimpleNamespace(merit=self.merit(tau), grad=2 * self.sign * self.theta)
         view.hess = np.full((1, 1, self.theta.shape[1]), 2.0)
         return view

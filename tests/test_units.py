@@ -412,7 +412,7 @@ def test_the_ridge_penalises_the_variance_of_the_linear_predictor(rng):
     eta = (cells.x @ theta)[:, 0]
     mass = cells.x_counts
     variance = np.average((eta - np.average(eta, weights=mass)) ** 2, weights=mass)
-    np.testing.assert_allclose((standard * bound.ridge_pull(standard)).sum(), variance)
+    np.testing.assert_allclose((standard * bound.ridge_gradient(standard)).sum(), variance)
 
 
 def test_a_ridge_decides_between_columns_that_determine_each_other(rng):
@@ -421,5 +421,5 @@ def test_a_ridge_decides_between_columns_that_determine_each_other(rng):
     cells = Cells.from_rows(np.column_stack([np.ones(200), z, 2 * z]), np.zeros(200))
     bound = Model(Bernoulli()).bind(cells, cells)
     along, across = np.array([[0.0], [1.0], [1.0]]), np.array([[0.0], [1.0], [-1.0]])
-    np.testing.assert_allclose((along * bound.ridge_pull(along)).sum(), 4.0)
-    np.testing.assert_allclose((across * bound.ridge_pull(across)).sum(), 2.0)
+    np.testing.assert_allclose((along * bound.ridge_gradient(along)).sum(), 4.0)
+    np.testing.assert_allclose((across * bound.ridge_gradient(across)).sum(), 2.0)

@@ -51,7 +51,7 @@ class Objective:
     divergence : AbstractDivergence
         What is minimised.
     ridge : float
-        Penalty on the spread of the linear predictor, see `AbstractBound.ridge_pull`.
+        Penalty on the spread of the linear predictor, see `AbstractBound.ridge_gradient`.
     reference : (d,), optional
         The parameters that ties go to; zeros unless given.
     pinned : (d,), optional

@@ -189,15 +189,15 @@ class GroupPoint:
     def change(self, jacobian: Array, step: Array) -> Array:
         return self.problem.layout.units.change(jacobian, step)
 
-    def expand(self, tau: Array, pull: Array | None) -> "GroupExpansion":
-        slope, bend = self.compared.derivatives(tau, pull)
+    def expand(self, tau: Array, dual: Array | None) -> "GroupExpansion":
+        slope, curvature = self.compared.derivatives(tau, dual)
         units = self.problem.layout.units
         grad, hess, jacobian = units.expand(
-            self.problem.anchor, self.model_mass, self.jet, slope, bend
+            self.problem.anchor, self.model_mass, self.jet, slope, curvature
         )
         grad += self.problem.penalty.grad(self.theta)
         self.problem.penalty.add_curvature(hess)
-        return GroupExpansion(self, tau, grad, hess, bend, jacobian)
+        return GroupExpansion(self, tau, grad, hess, curvature, jacobian)
 
 
 class ComparedPoint(Protocol):
@@ -216,19 +216,19 @@ class ComparedPoint(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class GroupExpansion:
-    """Gradient and curvature, and what the multipliers of the kinks will be after a step."""
+    """Gradient and curvature, and what the dual variables of the kinks will be after a step."""
 
     point: ComparedPoint
     tau: Array
     grad: Array
     hess: Array
-    bend: Array
+    curvature: Array
     jacobian: Array
 
     @property
     def merit(self) -> Array:
         return self.point.merit(self.tau)
 
-    def pull_after(self, step: Array) -> Array:
+    def dual_after(self, step: Array) -> Array:
         change = self.point.change(self.jacobian, step)
-        return self.point.compared.pull_after(self.tau, self.bend, change)
+        return self.point.compared.dual_after(self.tau, self.curvature, change)

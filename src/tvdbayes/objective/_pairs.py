@@ -177,16 +177,16 @@ class Pairs:
                 array[..., part, :] = result
         return tuple(whole)
 
-    def pull_back_slope(self, slope: Array) -> Array:
+    def pullback_slope(self, slope: Array) -> Array:
         """Gradient in theta from the derivative in the predictors of the pairs, (k, Q, B)."""
         return self.bound.pullback([self.x_of_pair.total(part) for part in slope])
 
-    def pull_back(self, slope: Array, curvature: Array) -> tuple[Array, Array]:
+    def pullback(self, slope: Array, curvature: Array) -> tuple[Array, Array]:
         """Gradient and second derivative in theta from those in the predictors of the pairs."""
         k = slope.shape[0]
         total = self.x_of_pair.total
-        grad = self.pull_back_slope(slope)
-        hess = self.bound.pull_curvature(
+        grad = self.pullback_slope(slope)
+        hess = self.bound.pullback_curvature(
             [[total(curvature[a, b]) for b in range(a + 1)] for a in range(k)]
         )
         return grad, hess

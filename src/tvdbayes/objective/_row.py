@@ -92,13 +92,13 @@ class RowProblem:
             return self._at_rows(self._sums, theta)
         layout, divergence, p = self.layout, self.divergence, self.p
         log_pmf, score, curvature = layout.cell_pairs.log_jet(theta)
-        slope, bend = divergence.derivatives(log_pmf)
+        slope, loss_curvature = divergence.derivatives(log_pmf)
         merit = to_host((p * divergence.loss(log_pmf)).sum(0)) + self.penalty.value(theta)
-        pull = p * slope
-        curvature = pull * curvature
-        if bend.any():
-            curvature += (p * bend) * score[:, None] * score
-        grad, hess = layout.cell_pairs.pull_back(pull * score, curvature)
+        weighted = p * slope
+        curvature = weighted * curvature
+        if loss_curvature.any():
+            curvature += (p * loss_curvature) * score[:, None] * score
+        grad, hess = layout.cell_pairs.pullback(weighted * score, curvature)
         if divergence.power:
             x_mass = layout.cell_pairs.x_of_pair.total(p)
             total, first, second = layout.family.power_sum(
@@ -106,7 +106,7 @@ class RowProblem:
             )
             merit += to_host((x_mass * total).sum(0))
             grad += layout.bound.pullback(list(x_mass * first))
-            hess += layout.bound.pull_curvature([list(row) for row in x_mass * second])
+            hess += layout.bound.pullback_curvature([list(row) for row in x_mass * second])
         grad += self.penalty.grad(theta)
         self.penalty.add_curvature(hess)
         return RowPoint(RowExpansion(merit, grad, hess))
@@ -120,7 +120,7 @@ class RowProblem:
         cumulant, mean, variance = layout.family.cumulant(eta, layout.x_trials)
         merit = sums.loss(eta[0], cumulant) + self.penalty.value(theta)
         grad = layout.bound.pullback([sums.mass * mean - sums.outcomes])
-        hess = layout.bound.pull_curvature([[sums.mass * variance]])
+        hess = layout.bound.pullback_curvature([[sums.mass * variance]])
         grad += self.penalty.grad(theta)
         self.penalty.add_curvature(hess)
         return RowPoint(RowExpansion(merit, grad, hess))
@@ -178,7 +178,7 @@ class RowPoint:
     def merit(self, tau: Array) -> Array:
         return self.expansion.merit
 
-    def expand(self, tau: Array, pull: Array | None) -> "RowExpansion":
+    def expand(self, tau: Array, dual: Array | None) -> "RowExpansion":
         return self.expansion
 
 
@@ -190,6 +190,6 @@ class RowExpansion:
     grad: Array
     hess: Array
 
-    def pull_after(self, step: Array) -> Array:
-        """There are no kinks, hence no multipliers."""
+    def dual_after(self, step: Array) -> Array:
+        """There are no kinks, hence no dual variables."""
         return np.zeros((0, step.shape[1]))

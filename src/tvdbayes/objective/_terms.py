@@ -22,17 +22,19 @@ class AbstractComparison(ABC):
         """The smoothed divergence, (B,)."""
 
     @abstractmethod
-    def derivatives(self, tau: Array, pull: Array | None) -> tuple[Array, Array]:
+    def derivatives(self, tau: Array, dual: Array | None) -> tuple[Array, Array]:
         """First and second derivative of each unit's term in its model mass, (U, B).
 
-        ``pull`` is what `pull_after` said of this point, an estimate of the multipliers of the
+        ``dual`` is what `dual_after` said of this point, an estimate of the dual variables of the
         kinks. Given one, the curvature of a kinked term is the primal-dual one, which stays
         informative as the smoothing shrinks (Chan, Golub and Mulet 1999).
         """
 
     @abstractmethod
-    def pull_after(self, tau: Array, bend: Array, change: Array) -> Array:
-        """Estimate the multipliers once model masses have changed; `bend` is the curvature."""
+    def dual_after(self, tau: Array, curvature: Array, change: Array) -> Array:
+        """Estimate the dual variables once model masses have changed; `curvature` is that of
+        `derivatives`.
+        """
 
 
 class GroupTerms(Protocol):

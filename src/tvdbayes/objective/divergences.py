@@ -104,18 +104,18 @@ class _Excess(AbstractComparison):
         total: Array = xp.einsum("ub,ub->b", self.scale, terms)
         return total
 
-    def derivatives(self, tau: Array, pull: Array | None) -> tuple[Array, Array]:
+    def derivatives(self, tau: Array, dual: Array | None) -> tuple[Array, Array]:
         distance = self._distance(tau)
         sign = self.excess / distance
-        bend = 1 - (sign if pull is None else pull) * sign
-        bend /= distance
-        bend /= self.scale
-        bend *= self.kink
-        return -self.linear - self.kink * sign, bend
+        curvature = 1 - (sign if dual is None else dual) * sign
+        curvature /= distance
+        curvature /= self.scale
+        curvature *= self.kink
+        return -self.linear - self.kink * sign, curvature
 
-    def pull_after(self, tau: Array, bend: Array, change: Array) -> Array:
-        pull: Array = self.excess / self._distance(tau) - (bend / self.kink) * change
-        return xp.clip(pull, -1.0, 1.0, out=pull)
+    def dual_after(self, tau: Array, curvature: Array, change: Array) -> Array:
+        dual: Array = self.excess / self._distance(tau) - (curvature / self.kink) * change
+        return xp.clip(dual, -1.0, 1.0, out=dual)
 
 
 @dataclass(frozen=True)
@@ -204,11 +204,11 @@ class _Affinity(AbstractComparison):
         total: Array = (self.data_mass - self._mean).sum(0)
         return total
 
-    def derivatives(self, tau: Array, pull: Array | None) -> tuple[Array, Array]:
+    def derivatives(self, tau: Array, dual: Array | None) -> tuple[Array, Array]:
         slope = -self.tuning * self._mean / self.model_mass
         return slope, (self.tuning - 1) * slope / self.model_mass
 
-    def pull_after(self, tau: Array, bend: Array, change: Array) -> Array:
+    def dual_after(self, tau: Array, curvature: Array, change: Array) -> Array:
         return change
 
 

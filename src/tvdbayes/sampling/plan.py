@@ -163,7 +163,7 @@ def calibrating_shift(pilot: Array, estimate: Array, bound: AbstractBound) -> Ar
     """
     away = pilot - estimate[:, None]
     free = np.where(bound.penalised[:, None], 0.0, away)
-    far = np.sqrt(np.maximum((away * (bound.ridge_pull(away) + free)).sum(0), 0.0))
+    far = np.sqrt(np.maximum((away * (bound.ridge_gradient(away) + free)).sum(0), 0.0))
     middle = np.median(far)
     spread = 1.4826 * np.median(np.abs(far - middle))
     near = far <= middle + 5 * max(spread, 1e-12)

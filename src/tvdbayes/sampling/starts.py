@@ -77,6 +77,6 @@ def central_mass(layout: Layout) -> Array:
 def lengths(layout: Layout, theta: Array, sizes: tuple[float, ...] = (1.0, 2.0, 6.0)) -> Array:
     """Parameters (d,) and copies whose slopes are rescaled to these spreads of eta, (d, K)."""
     slopes = layout.bound.penalised
-    norm = np.sqrt(max(float(theta @ layout.bound.ridge_pull(theta[:, None])[:, 0]), 0.0))
+    norm = np.sqrt(max(float(theta @ layout.bound.ridge_gradient(theta[:, None])[:, 0]), 0.0))
     scales = [1.0] + [size / max(norm, 1e-12) for size in sizes]
     return np.column_stack([np.where(slopes, scale * theta, theta) for scale in scales])

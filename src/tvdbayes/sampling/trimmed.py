@@ -297,7 +297,7 @@ def _held(objective: Objective, p: Array, found: Solution) -> Solution:
     `_HELD` of its deviation. Elsewhere the step is about 1e-5 of it.
     """
     bound, ridge = objective.layout.bound, objective.ridge
-    pull = bound.ridge_pull(found.theta)
+    pull = bound.ridge_gradient(found.theta)
     spread = (found.theta * pull).sum(0)
     index = np.flatnonzero(spread > _STEEP)
     if not index.size:
@@ -307,7 +307,7 @@ def _held(objective: Objective, p: Array, found: Solution) -> Solution:
     gradient = 2 * ridge * pull[:, index].T[:, :, None]
     step = np.linalg.pinv(hess.transpose(2, 0, 1), hermitian=True) @ gradient
     step = step[:, :, 0].T
-    moved = (step * bound.ridge_pull(step)).sum(0)
+    moved = (step * bound.ridge_gradient(step)).sum(0)
     held = index[moved > _HELD**2 * spread[index]]
     status = found.status.copy()
     status[held] = int(Status.SEPARATED)

@@ -67,7 +67,7 @@ def _pulled(layout: Layout, weights: Array) -> Array:
     """The sum over rows of ``z_a w_ab z_b'`` (d, d), for weights (k, k, m) of each cell's rows."""
     total, each = layout.cell_pairs.x_of_pair.total, layout.cells.counts * weights
     lower = [[total(each[a, b][:, None]) for b in range(a + 1)] for a in range(len(each))]
-    return layout.bound.pull_curvature(lower)[:, :, 0]
+    return layout.bound.pullback_curvature(lower)[:, :, 0]
 
 
 def _leverage(layout: Layout, inverse: Array) -> Array:

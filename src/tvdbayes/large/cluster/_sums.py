@@ -83,7 +83,7 @@ class Pulls(AbstractSum):
         pull = piece.spread(self.slope)
         pull *= piece.mass(weights)
         first *= pull
-        return (piece.pairs.pull_back_slope(first),)
+        return (piece.pairs.pullback_slope(first),)
 
 
 @dataclass(frozen=True, eq=False)

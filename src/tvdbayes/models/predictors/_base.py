@@ -113,8 +113,8 @@ class AbstractBound(ABC):
     """A predictor at fixed x rows, in standardised coordinates.
 
     Newton's method needs the derivatives of a predictor that is linear in its parameters:
-    `direction`, `pullback` and `pull_curvature`, and the attributes below. Other predictors leave
-    them out.
+    `direction`, `pullback` and `pullback_curvature`, and the attributes below. Other predictors
+    leave them out.
     """
 
     offset: Array
@@ -141,7 +141,7 @@ class AbstractBound(ABC):
     def penalised(self) -> BoolArray:
         """Which parameters a ridge pulls on, (d,): all but intercepts."""
 
-    def ridge_pull(self, theta: Array) -> Array:
+    def ridge_gradient(self, theta: Array) -> Array:
         """Half the gradient (d, B) of what a ridge penalises; its product with theta is that.
 
         Unless said otherwise the squares of the penalised parameters.
@@ -183,7 +183,7 @@ class AbstractBound(ABC):
         """Gradient (d, B) of a sum whose derivative in each of the k predictors is (n_x, B)."""
         raise SettingsError(_NOT_LINEAR)
 
-    def pull_curvature(self, curvature: Sequence[Sequence[Array]]) -> Array:
+    def pullback_curvature(self, curvature: Sequence[Sequence[Array]]) -> Array:
         """Second derivative (d, d, B) of a sum; its own in the predictors, (n_x, B) for each pair
         of them, is given as a lower triangle.
         """

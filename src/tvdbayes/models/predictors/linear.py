@@ -143,7 +143,7 @@ class BoundLinear(AbstractBound):
     def penalised(self) -> BoolArray:
         return ~np.concatenate(self.constants)
 
-    def ridge_pull(self, theta: Array) -> Array:
+    def ridge_gradient(self, theta: Array) -> Array:
         """See `AbstractBound`; penalised is the variance of each linear predictor over the rows."""
         parts = zip(self.spreads, self.slices, strict=True)
         return np.concatenate([spread @ theta[s] for spread, s in parts])
@@ -175,7 +175,7 @@ class BoundLinear(AbstractBound):
         parts = zip(self.designs, slope, strict=True)
         return np.concatenate([to_host(z.T @ g) for z, g in parts])
 
-    def pull_curvature(self, curvature: Sequence[Sequence[Array]]) -> Array:
+    def pullback_curvature(self, curvature: Sequence[Sequence[Array]]) -> Array:
         """See `AbstractBound`."""
         d, n_draws = self.n_params, curvature[0][0].shape[-1]
         hess = np.empty((d, d, n_draws))
