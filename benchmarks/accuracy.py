@@ -119,8 +119,8 @@ def against_reference(n_draws=1000):
             size=1024,
         )
         problem = plan.robust.on(reweight(cells, Stream.draws(3), n_draws).p)
-        twin = plan.twin.on(problem.data_mass)
-        start = newton(twin, np.repeat(plan.ordinary[:, None], n_draws, axis=1)).theta
+        twin = plan.likelihood.on(problem.data_mass)
+        start = newton(twin, np.repeat(plan.likelihood_fit[:, None], n_draws, axis=1)).theta
         slow = reference_bfgs(problem, start)
         if plan.pool.shape[0] == 1:
             found = scalar(problem, plan.pool[0])

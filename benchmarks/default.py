@@ -81,9 +81,9 @@ def minimisers(model, cells, methods=METHODS):
         layout = replace(plan.robust.layout, fold=False)
         closest = layout.bound.from_user(found.robust.theta)
         p = cells.p[:, None]
-        reweighted = reweighted_fit(layout, plan.twin, p, closest, cells.n_obs)
+        reweighted = reweighted_fit(layout, plan.likelihood, p, closest, cells.n_obs)
         estimates = {
-            "ML": found.twin.theta[:, 0],
+            "ML": found.likelihood.theta[:, 0],
             "TVD": found.robust.theta[:, 0],
             "reweighted": layout.bound.to_user(reweighted)[:, 0],
             "default": trimmed.robust.theta[:, 0],

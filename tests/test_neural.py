@@ -331,7 +331,7 @@ class TestTraining:
             patched.setattr(_networks, "explained", lambda _, p, *__: np.ones_like(p))
             solved = solve_tables(all_explained, p)
         # The line of the last phase is found from another start, to the accuracy of Newton.
-        np.testing.assert_allclose(solved.robust.theta, solved.twin.theta, atol=2e-3)
+        np.testing.assert_allclose(solved.robust.theta, solved.likelihood.theta, atol=2e-3)
 
     @pytest.mark.parametrize(
         ("family", "rate"),

@@ -138,8 +138,8 @@ def test_large_counts_are_certified(family, mean, rng):
     )
     solved = solve_block(plan, 0)
     assert (solved.robust.status == Status.CONVERGED).mean() > 0.9
-    assert (solved.twin.status == Status.CONVERGED).mean() > 0.9
-    assert abs(solved.twin.theta[1].mean() - 0.1) < 0.02
+    assert (solved.likelihood.status == Status.CONVERGED).mean() > 0.9
+    assert abs(solved.likelihood.theta[1].mean() - 0.1) < 0.02
 
 
 def test_a_flat_minimum_is_answered_by_its_middle():
@@ -249,7 +249,7 @@ def test_the_reference_is_never_better_by_much(rng):
     )
     solved = solve_block(plan, 0)
     p = reweight(cells, Stream.draws(0), 16).p
-    slow = reference_bfgs(plan.robust.on(p), solved.twin.theta)
+    slow = reference_bfgs(plan.robust.on(p), solved.likelihood.theta)
     assert (solved.distance <= slow.value + 1e-7).all()
 
 

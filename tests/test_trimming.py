@@ -544,10 +544,10 @@ def test_rows_left_out_are_judged_anew():
     layout = plan.robust.layout.rebind(clean)
     found = plan.solve(
         replace(plan.robust, layout=layout),
-        replace(plan.twin, layout=layout),
+        replace(plan.likelihood, layout=layout),
         clean.p[:, None],
     )
-    np.testing.assert_allclose(found.robust.theta, found.twin.theta, atol=0.02)
+    np.testing.assert_allclose(found.robust.theta, found.likelihood.theta, atol=0.02)
 
 
 def test_it_needs_groups_and_a_line():
@@ -567,7 +567,7 @@ def test_the_estimate_is_that_of_the_rule():
     fit = fitted(cells_of(z, y))
     plan = plan_of(fit)
     layout = replace(plan.robust.layout, fold=False)
-    theta, kept = trimmed_fit(layout, plan.ordinary, plan.closest)
+    theta, kept = trimmed_fit(layout, plan.likelihood_fit, plan.closest)
     np.testing.assert_allclose(layout.bound.to_user(theta[:, None])[:, 0], fit.minimiser, atol=1e-4)
     np.testing.assert_array_equal(kept.share, fit.kept_rows.share)
 

@@ -218,18 +218,18 @@ class KLD(AbstractRowDivergence):
 
     Examples
     --------
-    By name it is ``divergence="kld"``: the ordinary Bayesian bootstrap, which follows wrong rows.
-    Every fit has it at its side anyway, in ``kld_draws`` (which the default widens for leverage and
-    for few rows):
+    By name it is ``divergence="kld"``: the Bayesian bootstrap of the likelihood fit, which follows
+    wrong rows. Every fit has it at its side anyway, in ``kld_draws`` (which the default widens for
+    leverage and for few rows):
 
     >>> import numpy as np, tvdbayes as tb
     >>> y = np.random.default_rng(0).poisson(3, 2000)
     >>> y[:200] += 20
-    >>> ordinary = tb.fit("y ~ 1", {"y": y}, divergence=tb.KLD(), n_draws=200)
-    >>> print(f"rate {np.exp(ordinary.estimate[0]):.1f}")
+    >>> likelihood_fit = tb.fit("y ~ 1", {"y": y}, divergence=tb.KLD(), n_draws=200)
+    >>> print(f"rate {np.exp(likelihood_fit.estimate[0]):.1f}")
     rate 5.0
     >>> robust = tb.fit("y ~ 1", {"y": y}, refine=None, n_draws=200)
-    >>> bool(np.allclose(robust.kld_draws, ordinary.draws))
+    >>> bool(np.allclose(robust.kld_draws, likelihood_fit.draws))
     True
     """
 

@@ -25,7 +25,7 @@ def assemble(
     def join(arrays: list[np.ndarray], *empty: int) -> np.ndarray:
         return np.concatenate(arrays, axis=-1)[..., :n_draws] if arrays else np.zeros((*empty, 0))
 
-    robust, twin = [b.robust for b in blocks], [b.twin for b in blocks]
+    robust, likelihood = [b.robust for b in blocks], [b.likelihood for b in blocks]
     return Posterior(
         model=layout.model,
         cells=setup.cells,
@@ -34,16 +34,16 @@ def assemble(
         param_names=layout.model.param_names(setup.cells),
         minimiser=unweighted.robust.theta[:, 0],
         minimiser_distance=float(unweighted.distance[0]),
-        kld_minimiser=unweighted.twin.theta[:, 0],
+        kld_minimiser=unweighted.likelihood.theta[:, 0],
         draws=join([s.theta for s in robust], d).T,
         distance=join([b.distance for b in blocks]),
         status=join([s.status for s in robust]).astype(int),
         n_iter=join([s.n_iter for s in robust]).astype(int),
         decrement=join([s.decrement for s in robust]),
         residual=join([s.residual for s in robust]),
-        kld_draws=join([s.theta for s in twin], d).T,
-        kld_distance=join([b.twin_distance for b in blocks]),
-        kld_status=join([s.status for s in twin]).astype(int),
+        kld_draws=join([s.theta for s in likelihood], d).T,
+        kld_distance=join([b.likelihood_distance for b in blocks]),
+        kld_status=join([s.status for s in likelihood]).astype(int),
         ridge=plan.ridge,
         seed=plan.seed,
         shift=layout.bound.to_user(plan.shift[:, None])[:, 0],

@@ -89,7 +89,7 @@ def posterior_bootstrap(
         Dirichlet-process prior; none is the limit of a weightless one.
     ridge : float or "auto"
         Penalty on the variance of the linear predictor over the rows: the sum of squared
-        standardised slopes, if these columns are uncorrelated. Never on the ordinary twin.
+        standardised slopes, if these columns are uncorrelated. Never on the likelihood fit.
         With "trim" it is beside the mean log-likelihood; "auto" is 1e-6, which is also the least,
         and a warning says if only the penalty holds a draw. Otherwise it is beside a divergence
         such as a TVD in [0, 1]; "auto" is 0 where x repeats, unless an optimum at infinity is met,

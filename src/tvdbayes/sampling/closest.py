@@ -49,9 +49,9 @@ class Found:
         distance = self.problem.distance(solution.theta)
         return replace(solution, theta=theta, status=status), distance
 
-    def beside(self, ordinary: "Found", finish: Finish | None = None) -> Solved:
+    def beside(self, likelihood_fit: "Found", finish: Finish | None = None) -> Solved:
         """Both solutions of the same tables, the robust one finished."""
-        return Solved(*self.record(finish), *ordinary.record())
+        return Solved(*self.record(finish), *likelihood_fit.record())
 
 
 def found_by(objective: Objective, problem: AnyProblem, solution: Solution) -> Found:
@@ -65,35 +65,35 @@ class NewtonPlan(AbstractPlan):
 
     Parameters
     ----------
-    ordinary : (d,)
-        Maximum likelihood on the unweighted table: where the twin starts.
+    likelihood_fit : (d,)
+        Maximum likelihood on the unweighted table: where the likelihood fit starts.
     pool : (d, K)
         Candidates that every draw picks its starts from.
     n_starts : int
         How many of them each draw starts from.
     """
 
-    ordinary: Array
+    likelihood_fit: Array
     pool: Array
     n_starts: int
 
     def solve(
         self,
         robust: Objective,
-        twin: Objective,
+        likelihood: Objective,
         p: Array,
         first: int = 0,
         wanted: int | None = None,
     ) -> Solved:
         """Solve tables p (m, B) for both objectives, all of them at once."""
         p = robust.layout.put(p)
-        ordinary_problem = twin.on(p)
-        start = np.repeat(self.ordinary[:, None], p.shape[1], axis=1)
-        ordinary = found_by(twin, ordinary_problem, newton(ordinary_problem, start))
-        if robust.divergence == twin.divergence and robust.ridge == 0:
-            return Solved(*ordinary.record(), *ordinary.record())
+        likelihood_problem = likelihood.on(p)
+        start = np.repeat(self.likelihood_fit[:, None], p.shape[1], axis=1)
+        likelihood_fit = found_by(likelihood, likelihood_problem, newton(likelihood_problem, start))
+        if robust.divergence == likelihood.divergence and robust.ridge == 0:
+            return Solved(*likelihood_fit.record(), *likelihood_fit.record())
         closest = self._closest(robust, robust.on(p))
-        return closest.beside(ordinary, self.finish(robust, twin, p))
+        return closest.beside(likelihood_fit, self.finish(robust, likelihood, p))
 
     def _closest(self, robust: Objective, problem: AnyProblem) -> Found:
         """The closest model for each table of a problem."""
@@ -113,27 +113,32 @@ class NewtonPlan(AbstractPlan):
             away = robust.runs_away(problem, found.theta)
         return Found(robust, problem, found, away)
 
-    def finish(self, robust: Objective, twin: Objective, p: Array) -> Finish:
+    def finish(self, robust: Objective, likelihood: Objective, p: Array) -> Finish:
         """What is done to minimisers (d, B) of tables p: one-step reweighting, and the shift."""
         shift = self.shift[:, None]
         if self.refine is None:
             return lambda theta: theta + shift
         # Every outcome is compared here: of two, each may hold too much.
         layout = replace(robust.layout, fold=False)
-        return lambda theta: reweighted_fit(layout, twin, p, theta, self.cells.n_obs) + shift
+        return lambda theta: reweighted_fit(layout, likelihood, p, theta, self.cells.n_obs) + shift
 
     @property
     def prepared(self) -> "PreparedSearch":
         """See `AbstractPlan`."""
         return PreparedSearch(
-            self.minimiser, self.ordinary, self.robust.ridge, self.pool, self.n_starts, self.shift
+            self.minimiser,
+            self.likelihood_fit,
+            self.robust.ridge,
+            self.pool,
+            self.n_starts,
+            self.shift,
         )
 
     @property
     def minimiser(self) -> Array:
         """See `AbstractPlan`; the closest model, also where it is reweighted afterwards."""
         reference = self.robust.reference
-        return np.zeros(len(self.ordinary)) if reference is None else reference
+        return np.zeros(len(self.likelihood_fit)) if reference is None else reference
 
     def for_replicates(self) -> "NewtonPlan":
         """See `AbstractPlan`; one start is enough for each table."""
@@ -148,7 +153,7 @@ class PreparedSearch(AbstractPrepared):
 
     Parameters
     ----------
-    reference, ordinary : (d,)
+    reference, likelihood_fit : (d,)
         The closest model, and maximum likelihood.
     ridge : float
         The penalty beside the divergence.
@@ -161,7 +166,7 @@ class PreparedSearch(AbstractPrepared):
     """
 
     reference: Array
-    ordinary: Array
+    likelihood_fit: Array
     ridge: float
     pool: Array
     n_starts: int
@@ -179,10 +184,10 @@ class PreparedSearch(AbstractPrepared):
         """See `AbstractPrepared`."""
         return NewtonPlan(
             robust=Objective(layout, divergence, self.ridge, reference=self.reference),
-            twin=Objective(layout, KLD(), reference=self.ordinary),
+            likelihood=Objective(layout, KLD(), reference=self.likelihood_fit),
             shift=self.shift,
             rescued=False,
-            ordinary=self.ordinary,
+            likelihood_fit=self.likelihood_fit,
             pool=self.pool,
             n_starts=self.n_starts,
             **asked,

@@ -47,8 +47,8 @@ class Solved:
 
     robust: Solution
     distance: Array
-    twin: Solution
-    twin_distance: Array
+    likelihood: Solution
+    likelihood_distance: Array
 
 
 class Asked(TypedDict):
@@ -83,7 +83,7 @@ class AbstractPlan(ABC):
 
     Parameters
     ----------
-    robust, twin : Objective
+    robust, likelihood : Objective
         The objective asked for, and weighted maximum likelihood.
     shift : (d,)
         Added to every draw, see `calibrating_shift`.
@@ -100,7 +100,7 @@ class AbstractPlan(ABC):
     """
 
     robust: Objective
-    twin: Objective
+    likelihood: Objective
     shift: Array
     cells: Cells
     prior: Prior | None
@@ -113,7 +113,7 @@ class AbstractPlan(ABC):
     def solve(
         self,
         robust: Objective,
-        twin: Objective,
+        likelihood: Objective,
         p: Array,
         first: int = 0,
         wanted: int | None = None,
@@ -200,20 +200,20 @@ def solve_tables(
     """
     layout = plan.robust.layout
     if cells is None or cells is layout.cells:
-        return plan.solve(plan.robust, plan.twin, p, first, wanted)
+        return plan.solve(plan.robust, plan.likelihood, p, first, wanted)
     layout.model.check(cells)
     robust = plan.robust.rebind(cells)
-    return plan.solve(robust, replace(plan.twin, layout=robust.layout), p, first, wanted)
+    return plan.solve(robust, replace(plan.likelihood, layout=robust.layout), p, first, wanted)
 
 
 def draws_of(plan: AbstractPlan, p: Array, cells: Cells | None = None) -> tuple[Array, Array]:
-    """Draws (B, d), robust and ordinary, of any number of tables p (m, B), block by block."""
+    """Draws (B, d), robust and by likelihood, of any number of tables p (m, B), block by block."""
     parts = [
         solve_tables(plan, p[:, at : at + plan.size], cells, at)
         for at in range(0, p.shape[1], plan.size)
     ]
-    robust, ordinary = (
+    robust, likelihood_fit = (
         np.concatenate([getattr(part, side).theta for part in parts], axis=1).T
-        for side in ("robust", "twin")
+        for side in ("robust", "likelihood")
     )
-    return robust, ordinary
+    return robust, likelihood_fit

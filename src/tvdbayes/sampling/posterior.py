@@ -44,7 +44,7 @@ class Options:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior:
-    """Posterior draws with their ordinary twins, and provenance.
+    """Posterior draws beside those of the likelihood fit, and provenance.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class Posterior:
 
     @property
     def twin(self) -> "Posterior":
-        """The ordinary analysis on the same random weights, as a record of its own.
+        """The likelihood fit on the same random weights, as a record of its own.
 
         Examples
         --------
@@ -209,7 +209,7 @@ class Posterior:
         kind: IntervalKind = "equal",
         rope: tuple[float, float] | None = None,
     ) -> Summary:
-        """Coefficients with intervals, robust beside ordinary, and their paired difference.
+        """Coefficients with intervals, beside those of the likelihood fit, and paired differences.
 
         Parameters
         ----------

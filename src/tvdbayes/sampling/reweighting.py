@@ -36,7 +36,9 @@ def explained(layout: Layout, p: Array, theta: Array, n_obs: float) -> Array:
     return good_share(layout, p, theta, too_many)
 
 
-def reweighted_fit(layout: Layout, twin: Objective, p: Array, theta: Array, n_obs: float) -> Array:
+def reweighted_fit(
+    layout: Layout, likelihood: Objective, p: Array, theta: Array, n_obs: float
+) -> Array:
     """Weighted maximum likelihood (d, B) from robust parameters theta (d, B).
 
     ``layout`` must compare every outcome: of two, not just one.
@@ -45,5 +47,5 @@ def reweighted_fit(layout: Layout, twin: Objective, p: Array, theta: Array, n_ob
     for _ in range(_PASSES):
         kept = p * explained(layout, p, theta, n_obs)
         kept /= kept.sum(0)
-        theta = newton(twin.on(kept), theta).theta
+        theta = newton(likelihood.on(kept), theta).theta
     return theta

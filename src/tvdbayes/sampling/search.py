@@ -58,12 +58,12 @@ def prepare(
     # What is searched exactly has one parameter and few cells: it stays here.
     exact = searched_exactly(Objective(layout, divergence))
     there = layout if device is None or exact else layout.to(device)
-    ordinary = newton(Objective(there, KLD()).on(p), guess[:, None])
-    twin = Objective(there, KLD(), reference=ordinary.theta[:, 0])
-    starts = np.column_stack([ordinary.theta, guess])
+    likelihood_fit = newton(Objective(there, KLD()).on(p), guess[:, None])
+    likelihood = Objective(there, KLD(), reference=likelihood_fit.theta[:, 0])
+    starts = np.column_stack([likelihood_fit.theta, guess])
     pooled = layout.partition.pools_rows and divergence.on_groups
     if pooled:
-        starts = np.column_stack([starts, _pooled_starts(layout, ordinary.theta, seed)])
+        starts = np.column_stack([starts, _pooled_starts(layout, likelihood_fit.theta, seed)])
     robust, modes, rescued = _regularised(Objective(there, divergence), ridge, pooled, starts, seed)
     pool, n_starts, shift = modes.theta, 1, np.zeros(len(modes.theta))
     if pilot or searched_exactly(robust):
@@ -72,20 +72,20 @@ def prepare(
         )
     plan = NewtonPlan(
         robust=robust,
-        twin=twin,
+        likelihood=likelihood,
         shift=shift,
         rescued=rescued,
-        ordinary=ordinary.theta[:, 0],
+        likelihood_fit=likelihood_fit.theta[:, 0],
         pool=pool,
         n_starts=n_starts,
         **asked,
     )
     best = found_by(robust, robust.on(p), modes.take(np.array([0])))
-    beside = found_by(twin, twin.on(p), ordinary)
+    beside = found_by(likelihood, likelihood.on(p), likelihood_fit)
     if asked["refine"] is None:
         return plan, best.beside(beside)
     plan = replace(plan, shift=np.zeros(len(modes.theta)))
-    found = best.beside(beside, plan.finish(robust, twin, p))
+    found = best.beside(beside, plan.finish(robust, likelihood, p))
     return (_centred(plan, found) if pilot else plan), found
 
 
@@ -108,20 +108,20 @@ def _regularised(
     return replace(robust, reference=modes.theta[:, 0]), modes, rescued
 
 
-def _pooled_starts(layout: Layout, ordinary: Array, seed: int) -> Array:
+def _pooled_starts(layout: Layout, likelihood_fit: Array, seed: int) -> Array:
     """Starts for covariates that hardly repeat, (d, K).
 
     Maximum likelihood without rows that are far out, and the direction that the naive objective
     (every row its own group) finds; it sees the right boundary, but its length means nothing.
     """
     central_p = central_mass(layout)[:, None]
-    central = newton(Objective(layout, KLD()).on(central_p), ordinary).theta
+    central = newton(Objective(layout, KLD()).on(central_p), likelihood_fit).theta
     alone = replace(layout, partition=Singletons())
     if layout.cells.n_cells > _SAMPLE:
         rng = Stream.generator(seed, Stream.STARTS, 1)
         alone = alone.rebind(_sample(layout.cells, rng))
     naive = Objective(alone, TVD(), AUTO_RIDGE).on(alone.cells.p[:, None])
-    found = newton(naive, ordinary).theta[:, 0]
+    found = newton(naive, likelihood_fit).theta[:, 0]
     return np.column_stack([central, lengths(layout, found)])
 
 

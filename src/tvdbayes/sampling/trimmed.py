@@ -67,7 +67,7 @@ class TrimmedPlan(AbstractPlan):
 
     Parameters
     ----------
-    estimate, ordinary, closest : (d,)
+    estimate, likelihood_fit, closest : (d,)
         The fit to the whole table, maximum likelihood, and the closest model in total variation.
     rows : KeptRows
         The rows that are kept of the whole table.
@@ -75,23 +75,23 @@ class TrimmedPlan(AbstractPlan):
         Whether tables with other cells are known to be clean, so that all of their rows are kept.
     penalty : float
         The ridge of the weighted likelihood.
-    robust_draws, twin_draws : Recentred
+    robust_draws, likelihood_draws : Recentred
         What makes draws of solutions.
     """
 
     estimate: Array
-    ordinary: Array
+    likelihood_fit: Array
     closest: Array
     rows: KeptRows
     clean: bool
     penalty: float
     robust_draws: Recentred
-    twin_draws: Recentred
+    likelihood_draws: Recentred
 
     def solve(
         self,
         robust: Objective,
-        twin: Objective,
+        likelihood: Objective,
         p: Array,
         first: int = 0,
         wanted: int | None = None,
@@ -99,17 +99,18 @@ class TrimmedPlan(AbstractPlan):
         """Solve tables p (m, B)."""
         layout = robust.layout
         kept = p * self._share(layout)[:, None]
-        likelihood = Objective(layout, KLD(), self.penalty, reference=self.estimate)
-        found = _minimum(likelihood, kept / kept.sum(0), self.estimate)
+        of_kept = Objective(layout, KLD(), self.penalty, reference=self.estimate)
+        found = _minimum(of_kept, kept / kept.sum(0), self.estimate)
         if self.penalty <= RIDGE:
-            found = _held(likelihood, kept / kept.sum(0), found)
-        ordinary = _minimum(twin, p, self.ordinary)
-        theta, twin_theta = self.robust_draws(found.theta), self.twin_draws(ordinary.theta)
+            found = _held(of_kept, kept / kept.sum(0), found)
+        likelihood_fit = _minimum(likelihood, p, self.likelihood_fit)
+        theta = self.robust_draws(found.theta)
+        likelihood_theta = self.likelihood_draws(likelihood_fit.theta)
         return Solved(
             replace(found, theta=layout.bound.to_user(theta)),
             _distance(robust, p, theta),
-            replace(ordinary, theta=layout.bound.to_user(twin_theta)),
-            twin.on(p).distance(twin_theta),
+            replace(likelihood_fit, theta=layout.bound.to_user(likelihood_theta)),
+            likelihood.on(p).distance(likelihood_theta),
         )
 
     def _share(self, layout: Layout) -> Array:
@@ -124,7 +125,7 @@ class TrimmedPlan(AbstractPlan):
             known = dict(zip(_keys(self.robust.layout.cells), self.rows.share, strict=True))
             return np.array([known.get(key, 1.0) for key in _keys(cells)])
         layout = replace(layout, fold=False)
-        rows = trimmed_fit(layout, self.ordinary, self.closest, self.penalty)[1]
+        rows = trimmed_fit(layout, self.likelihood_fit, self.closest, self.penalty)[1]
         return rows.share
 
     @property
@@ -154,11 +155,11 @@ class TrimmedPlan(AbstractPlan):
             return None
         return PreparedTrim(
             reference,
-            self.ordinary,
+            self.likelihood_fit,
             self.robust.ridge,
             self.closest,
             self.robust_draws,
-            self.twin_draws,
+            self.likelihood_draws,
         )
 
     @property
@@ -175,7 +176,7 @@ class TrimmedPlan(AbstractPlan):
         return replace(
             self,
             robust_draws=Recentred.nothing(self.estimate),
-            twin_draws=Recentred.nothing(self.ordinary),
+            likelihood_draws=Recentred.nothing(self.likelihood_fit),
         )
 
 
@@ -185,20 +186,20 @@ class PreparedTrim(AbstractPrepared):
 
     Parameters
     ----------
-    reference, ordinary, ridge
+    reference, likelihood_fit, ridge
         As in `PreparedSearch`.
     closest : (d,)
         The closest model, in the digits that its trip through the user's units left.
-    robust_draws, twin_draws : Recentred
+    robust_draws, likelihood_draws : Recentred
         What makes draws of solutions.
     """
 
     reference: Array
-    ordinary: Array
+    likelihood_fit: Array
     ridge: float
     closest: Array
     robust_draws: Recentred
-    twin_draws: Recentred
+    likelihood_draws: Recentred
 
     def plan(
         self,
@@ -214,17 +215,17 @@ class PreparedTrim(AbstractPrepared):
             raise SettingsError("A record of a trimmed likelihood must hold the rows that it kept.")
         return TrimmedPlan(
             robust=Objective(layout, divergence, self.ridge, reference=self.reference),
-            twin=Objective(layout, KLD(), reference=self.ordinary),
-            shift=np.zeros(len(self.ordinary)),
+            likelihood=Objective(layout, KLD(), reference=self.likelihood_fit),
+            shift=np.zeros(len(self.likelihood_fit)),
             rescued=False,
             estimate=self.robust_draws.estimate,
-            ordinary=self.ordinary,
+            likelihood_fit=self.likelihood_fit,
             closest=self.closest,
             rows=rows,
             clean=False,
             penalty=penalty,
             robust_draws=self.robust_draws,
-            twin_draws=self.twin_draws,
+            likelihood_draws=self.likelihood_draws,
             **asked,
         )
 
@@ -240,10 +241,12 @@ def trimmed_plan(
     penalty = RIDGE if ridge == "auto" else max(ridge, RIDGE)
     layout = replace(plan.robust.layout.at_home(), fold=False)
     closest = layout.bound.from_user(found.robust.theta)[:, 0]
-    estimate, rows = trimmed_fit(layout, plan.ordinary, closest, penalty, _mass_of_prior(layout))
+    estimate, rows = trimmed_fit(
+        layout, plan.likelihood_fit, closest, penalty, _mass_of_prior(layout)
+    )
     trimmed = TrimmedPlan(
         robust=plan.robust,
-        twin=plan.twin,
+        likelihood=plan.likelihood,
         shift=np.zeros(len(estimate)),
         cells=plan.cells,
         prior=plan.prior,
@@ -252,18 +255,18 @@ def trimmed_plan(
         rescued=False,
         refine="trim",
         estimate=estimate,
-        ordinary=plan.ordinary,
+        likelihood_fit=plan.likelihood_fit,
         closest=closest,
         rows=rows,
         clean=False,
         penalty=penalty,
         robust_draws=Recentred.nothing(estimate),
-        twin_draws=Recentred.nothing(plan.ordinary),
+        likelihood_draws=Recentred.nothing(plan.likelihood_fit),
     )
-    solved = trimmed.solve(plan.robust, plan.twin, layout.cells.p[:, None])
+    solved = trimmed.solve(plan.robust, plan.likelihood, layout.cells.p[:, None])
     if not pilot:
         return trimmed, solved
-    parts = [trimmed.solve(plan.robust, plan.twin, p) for p in pilot_tables(plan)]
+    parts = [trimmed.solve(plan.robust, plan.likelihood, p) for p in pilot_tables(plan)]
 
     def draws(side: str, centre: Array, kept: Array) -> Recentred:
         raw = [layout.bound.from_user(getattr(part, side).theta) for part in parts]
@@ -274,7 +277,7 @@ def trimmed_plan(
         replace(
             trimmed,
             robust_draws=draws("robust", estimate, rows.share),
-            twin_draws=draws("twin", plan.ordinary, np.ones(len(rows.share))),
+            likelihood_draws=draws("likelihood", plan.likelihood_fit, np.ones(len(rows.share))),
         ),
         solved,
     )

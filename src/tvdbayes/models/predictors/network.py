@@ -87,9 +87,10 @@ class MLP(AbstractPredictor):
         What a hidden node does.
     direct : bool
         Whether covariates also have a direct, linear way to the outputs. Its weights start at the
-        linear fit of the same draw, robust or ordinary, so that the layers only add what a line
-        cannot say. Without it a network starts at random, and robust ones at the ordinary network,
-        as in the paper: where wrong rows have drawn that along, no later step brings it back.
+        linear fit of the same draw, robust or by likelihood, so that the layers only add what a
+        line cannot say. Without it a network starts at random, and robust ones at that of the
+        likelihood fit, as in the paper: where wrong rows have drawn that along, no later step
+        brings it back.
     epochs : int
         Passes over the data in each of the two phases.
     learning_rate : float
