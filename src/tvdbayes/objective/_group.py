@@ -1,4 +1,15 @@
-"""Problems whose divergence compares the masses of groups."""
+"""Problems whose divergence compares the masses of groups.
+
+For draw b with cell masses p, and units u (a group g and an outcome y seen in it):
+
+    data mass    p(u) = sum of the masses of the cells of u,
+    model mass   f(u; theta) = sum_{i in g} p(x_i) f(y | x_i; theta),
+    F(theta) = sum_u t(p(u), f(u; theta)) + penalty(theta).
+
+Gradient and second derivative are J't' and J' diag(t'') J + sum_u t'(u) d2f(u), with the Jacobian
+J = df / d theta. Where groups are large the last term nearly cancels and is left out
+(Gauss-Newton).
+"""
 
 from dataclasses import dataclass
 from typing import Protocol

@@ -14,6 +14,7 @@ from tvdbayes.models.predictors import AbstractBound
 __all__ = ["Pairs"]
 
 _CHUNK_ELEMENTS = 1 << 16
+"""Pairs x draws at a time: 512 KiB for each array, so that the few needed stay in the cache."""
 _MANY = 2
 """Outcomes of each x row, on average, from which it pays to take the cumulant once per row."""
 _PLAIN = 2000.0

@@ -1,4 +1,14 @@
-"""Problems whose divergence looks at each cell's own log-probability."""
+"""Problems whose divergence looks at each cell's own log-probability.
+
+For draw b with cell masses p, and a loss l of the log-probability,
+
+    F(theta) = sum_{x, y} p(x, y) l(log f(y | x; theta)) + sum_x p(x) S(x; theta) + penalty(theta),
+
+where S(x; theta) is the sum over the support of f(y | x; theta)^power, if the divergence has one.
+The distance that is reported is F without penalty, less its value at the conditional probabilities
+of the table itself. The likelihood of a canonical family, log f = y eta - K(eta) + c(y), needs the
+sums of p and p y over the outcomes of each x row only.
+"""
 
 from dataclasses import dataclass, replace
 from functools import cached_property

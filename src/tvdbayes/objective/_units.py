@@ -30,6 +30,7 @@ _STEADY = 80
 without second derivatives, or with a common Jacobian, left one draw in seven uncertified."""
 
 _MOST_KEYS = 1 << 16
+"""Keys up to which a table of all of them, 64 KiB, is made without asking how many are used."""
 
 _FLOOR = 0.02
 """Share of the mean curvature of a kink that every kink has, so that far-off ones count too."""

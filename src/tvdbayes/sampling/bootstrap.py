@@ -1,7 +1,20 @@
 """The posterior bootstrap: Algorithm 1 of the paper, for blocks of draws.
 
-Reweight the table at random; fit; repeat. The fit is maximum likelihood on the rows that the model
-can explain, or the closest model itself.
+For j = 1, ..., B:
+
+    p_j       = random reweighting of the table (`weights`),
+    theta_j   = argmin_theta D(p_j, f_theta)                    refine=None, as in the paper
+    theta_j   = argmax_theta sum p_j(x, y) v(x, y) log f_theta  refine="trim", with the rows v that
+                                                                 the model can explain
+
+Each theta_j stands beside the maximum likelihood fit to all of p_j.
+
+References
+----------
+Knoblauch, J. and Vomfell, L. (2020). Robust Bayesian inference for discrete outcomes with the total
+variation distance. arXiv:2010.13456.
+Lyddon, S., Walker, S. and Holmes, C. (2018). Nonparametric learning from Bayesian models with
+randomized objective functions. Advances in Neural Information Processing Systems 31.
 """
 
 import logging

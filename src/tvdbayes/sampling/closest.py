@@ -1,4 +1,8 @@
-"""The closest model to each table, by Newton's method from a pool of candidates."""
+"""The closest model to each table p: argmin_theta D(p, f_theta), by Newton's method from a pool.
+
+Each draw starts from the candidates of the pool with the lowest distances, and keeps the best end.
+In one parameter the search is exact (`solvers.scalar`).
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -155,7 +155,8 @@ class AbstractPlan(ABC):
 def calibrating_shift(pilot: Array, estimate: Array, bound: AbstractBound) -> Array:
     """What brings the centre of the draws (d, B) to the estimate (d,) for the unweighted data.
 
-    Random weights make the groups effectively half as large, and small groups push coefficients
+    It is the estimate less the mean of the draws near their centre. Random weights make the groups
+    effectively half as large, and small groups push coefficients
     outwards: draws are off by about twice the bias of the estimate. Moving them back brings the
     coverage of their intervals nearer to nominal (benchmarks/results/coverage_continuous.md).
     Draws in another basin do not count for the centre. How far a draw lies is measured by its

@@ -1,4 +1,19 @@
-"""Draws of the trimmed likelihood: the weights of rows are those of the fit, and are held."""
+"""Draws of the trimmed likelihood: the rows that are kept are those of the fit, and are held.
+
+For a reweighted table p and the share v(x, y) of each cell that is kept,
+
+    theta = argmax sum p v log f(y | x; theta) / sum p v - ridge * V(theta),
+    draw  = estimate + S (theta + shift - estimate),
+
+where V is the variance of the linear predictor, S widens for leverage (HC3) and few degrees of
+freedom (`trimming.sandwich`), and shift centres the draws at the estimate
+(`plan.calibrating_shift`).
+
+References
+----------
+MacKinnon, J. G. and White, H. (1985). Some heteroskedasticity-consistent covariance matrix
+estimators with improved finite sample properties. Journal of Econometrics 29, 305-325.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Literal

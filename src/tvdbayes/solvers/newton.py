@@ -43,22 +43,23 @@ class Newton:
         Share of the promised decrease that a step must achieve: the usual 1e-4 refuses hardly any
         step that goes down at all (Nocedal and Wright, section 3.1).
     shorten : float
-        Factor of a refused step: about four refusals take it to a hundredth.
+        Factor of a refused step: four refusals take it to a hundredth. With 0.1 or 0.5 a count and
+        a logit problem took within 3 % as many evaluations.
     shortest : float
         Share of a Newton step below which the search is stuck: ten refusals in a row.
     longest : float
         Longest step in standardised coordinates; a linear predictor rarely needs more in one go.
     full : float
-        Only after a step of at least this share of a Newton step is the smoothing narrowed: one
+        Only after a step of more than this share of a Newton step is the smoothing narrowed: a
         refusal (0.3) means that the quadratic model does not hold yet.
     narrow : float
-        Factor of the width when the smoothing is narrowed; with a hundredth the dual variables
-        are often too far off for a full step.
+        Factor of the width when the smoothing is narrowed. With 0.3 the same problems took 4 and
+        29 % more evaluations, with 0.01 8 % fewer and 3 % more.
     compact : float
-        Share of open draws below which the batch is rebuilt without the finished ones: copying
-        costs about as much as a fifth of an evaluation.
+        Share of open draws below which the batch is rebuilt without the finished ones. Without
+        that the same problems took a quarter to a half longer; 0.5 makes no difference.
     max_iter : int
-        Evaluations at most. Ten to thirty are usual; what needs more does not end at all.
+        Evaluations at most. Ten to forty are usual.
     """
 
     armijo: float = 1e-4

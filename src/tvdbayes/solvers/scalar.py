@@ -4,6 +4,9 @@ A scan of common candidates is nearly free, since the model is evaluated once fo
 tells in which stretch each draw's minimum lies. There the problem names its kinks. It is smooth
 between them, so the minimum is one of the kinks or lies inside a piece whose middle says so.
 
+For a sum of terms c |p - f(theta)| the kinks are the roots of f(theta) = p, at most two for each
+cell, since a pmf in one parameter has one mode.
+
 Ties: where the set of parameters within 1e-9 of the minimum is wider than 2e-4, its midpoint is
 the answer.
 """
