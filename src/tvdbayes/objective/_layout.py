@@ -12,7 +12,8 @@ from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.model import Model
 from tvdbayes.models.predictors import AbstractBound
 from tvdbayes.objective._pairs import Canonical, Pairs
-from tvdbayes.objective._units import AbstractUnits, Listed, make_units
+from tvdbayes.objective._tables import make_units
+from tvdbayes.objective._units import AbstractUnits, Listed
 from tvdbayes.objective.partitions import AbstractPartition, Bins, Grouping
 from tvdbayes.solvers import Accuracy
 

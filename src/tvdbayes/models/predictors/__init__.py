@@ -6,8 +6,9 @@ on the units of x.
 """
 
 from tvdbayes.models.predictors._base import AbstractBound, AbstractPredictor, EndWords
+from tvdbayes.models.predictors._layers import Layers
 from tvdbayes.models.predictors.linear import BoundLinear, Linear, dependent_columns
-from tvdbayes.models.predictors.network import MLP, BoundNetwork, Layers
+from tvdbayes.models.predictors.network import MLP, BoundNetwork
 
 __all__ = [
     "MLP",
