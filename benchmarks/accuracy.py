@@ -12,7 +12,7 @@ from tvdbayes import TVD
 from tvdbayes.experiments.released import reference_bfgs
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.partitions import Distinct
-from tvdbayes.sampling.plan import prepare
+from tvdbayes.sampling.search import prepare
 from tvdbayes.sampling.starts import elemental, scan
 from tvdbayes.sampling.weights import Stream, reweight
 from tvdbayes.solvers import newton, scalar, solve_from_pool
@@ -76,7 +76,14 @@ def many_starts(n_draws=1000, n_starts=60):
     for name, (model, cells) in problems.items():
         layout = Layout(model, cells, Distinct(), cells)
         plan, _ = prepare(
-            layout, TVD(), ridge="auto", cells=layout.cells, prior=None, seed=0, size=1024
+            layout,
+            TVD(),
+            ridge="auto",
+            cells=layout.cells,
+            prior=None,
+            refine=None,
+            seed=0,
+            size=1024,
         )
         problem = plan.robust.on(reweight(cells, Stream.draws(2), n_draws).p)
         found = solve_from_pool(problem, plan.pool, plan.n_starts).value
@@ -103,11 +110,18 @@ def against_reference(n_draws=1000):
     for name, (model, cells) in problems.items():
         layout = Layout(model, cells, Distinct(), cells)
         plan, _ = prepare(
-            layout, TVD(), ridge="auto", cells=layout.cells, prior=None, seed=0, size=1024
+            layout,
+            TVD(),
+            ridge="auto",
+            cells=layout.cells,
+            prior=None,
+            refine=None,
+            seed=0,
+            size=1024,
         )
         problem = plan.robust.on(reweight(cells, Stream.draws(3), n_draws).p)
-        twin = plan.twin.on(problem.data_mass)
-        start = newton(twin, np.repeat(plan.ordinary[:, None], n_draws, axis=1)).theta
+        twin = plan.likelihood.on(problem.data_mass)
+        start = newton(twin, np.repeat(plan.likelihood_fit[:, None], n_draws, axis=1)).theta
         slow = reference_bfgs(problem, start)
         if plan.pool.shape[0] == 1:
             found = scalar(problem, plan.pool[0])

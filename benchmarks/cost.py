@@ -14,7 +14,7 @@ from tvdbayes import TVD, Bernoulli, Cells, Model, Poisson
 from tvdbayes.objective import Layout
 from tvdbayes.objective.partitions import Auto
 from tvdbayes.sampling.execution import single_threaded
-from tvdbayes.sampling.plan import prepare
+from tvdbayes.sampling.search import prepare
 from tvdbayes.sampling.weights import Stream, block_size, reweight
 from tvdbayes.solvers import solve_from_pool
 
@@ -67,7 +67,9 @@ def compare(name, x, y, family, n_bfgs=6, n_blocks=4, n_draws=1000):
             bins = tb.posterior_bootstrap(Model(family), cells, n_draws=0, refine=None).bins
             layout = replace(layout, bins=bins)
         size = block_size(layout.units.n_elements + d * d)
-        plan, _ = prepare(layout, TVD(), ridge="auto", cells=cells, prior=None, seed=0, size=size)
+        plan, _ = prepare(
+            layout, TVD(), ridge="auto", cells=cells, prior=None, refine=None, seed=0, size=size
+        )
         problem = plan.robust.on(reweight(cells, Stream.draws(0), size).p)
         found = solve_from_pool(problem, plan.pool, plan.n_starts)
         start = time.perf_counter()

@@ -32,9 +32,11 @@ from tvdbayes import (
 )
 from tvdbayes.experiments.atlas.glmrob import glmrob, robustbase_version
 from tvdbayes.objective.partitions import Auto, Distinct
-from tvdbayes.sampling.bootstrap import _outcome_bins, _Setting
+from tvdbayes.sampling.arguments import outcome_bins
 from tvdbayes.sampling.execution import single_threaded
+from tvdbayes.sampling.planners import make_plan
 from tvdbayes.sampling.reweighting import reweighted_fit
+from tvdbayes.sampling.setup import Setup
 from tvdbayes.sampling.trimmed import trimmed_plan
 
 SIZES = {
@@ -80,18 +82,18 @@ def minimisers(model, cells, methods=METHODS):
     """
     with warnings.catch_warnings(), single_threaded():
         warnings.simplefilter("ignore", tb.TVDBayesWarning)
-        setting = _Setting.make(
+        setup = Setup.make(
             model, cells, divergence=TVD(), partition=Auto(), prior=None, seed=0, refine=None
         )
-        setting = setting.binned(_outcome_bins("auto", setting, TVD()))
-        plan, found = setting.plan(TVD(), "auto", 0, False, None)
+        setup = setup.binned(outcome_bins("auto", setup, TVD()))
+        plan, found = make_plan(setup, TVD(), ridge="auto", seed=0, pilot=False, refine=None)
         trimmed = trimmed_plan(plan, found, "auto", False)[1]
         layout = replace(plan.robust.layout, fold=False)
         closest = layout.bound.from_user(found.robust.theta)
         p = cells.p[:, None]
-        reweighted = reweighted_fit(layout, plan.twin, p, closest, cells.n_obs)
+        reweighted = reweighted_fit(layout, plan.likelihood, p, closest, cells.n_obs)
         estimates = {
-            "ML": found.twin.theta[:, 0],
+            "ML": found.likelihood.theta[:, 0],
             "TVD": found.robust.theta[:, 0],
             "reweighted": layout.bound.to_user(reweighted)[:, 0],
             "default": trimmed.robust.theta[:, 0],

@@ -181,10 +181,10 @@ def test_draws_are_those_of_a_solve_in_memory(both):
     here = newton(objective.on(both.p), reference * same, tau=goal.begin, accuracy=goal)
     assert (found.robust.status == Status.CONVERGED).all()
     np.testing.assert_allclose(found.robust.theta, bound.to_user(here.theta), atol=1e-6)
-    plain = bound.from_user(alone.twin.theta)
+    plain = bound.from_user(alone.likelihood.theta)
     twin = Objective(both.layout, tb.KLD(), reference=plain[:, 0]).on(both.p)
     ordinary = newton(twin, plain * same)
-    np.testing.assert_allclose(found.twin.theta, bound.to_user(ordinary.theta), atol=1e-6)
+    np.testing.assert_allclose(found.likelihood.theta, bound.to_user(ordinary.theta), atol=1e-6)
 
 
 def test_weights_are_exponential_and_depend_on_draw_and_row_alone():
@@ -252,7 +252,9 @@ def on(client, both):
 
 
 def flat(solved):
-    return np.concatenate([*(s.robust.theta.ravel() for s in solved), solved[1].twin.theta.ravel()])
+    return np.concatenate(
+        [*(s.robust.theta.ravel() for s in solved), solved[1].likelihood.theta.ravel()]
+    )
 
 
 def solve(rows, both):

@@ -71,11 +71,11 @@ def test_derivatives_in_the_model_mass_equal_finite_differences(divergence, rng)
         moved[unit] += step
         return divergence.compare(data, moved).total(tau)[0]
 
-    slope, bend = divergence.compare(data, model).derivatives(tau, None)
+    slope, curvature = divergence.compare(data, model).derivatives(tau, None)
     expected = [(total(u, h) - total(u, -h)) / (2 * h) for u in range(len(data))]
     assert np.allclose(slope[:, 0], expected, atol=1e-6)
     up, down = (divergence.compare(data, model + s * h).derivatives(tau, None)[0] for s in (1, -1))
-    assert np.allclose(bend, (up - down) / (2 * h), rtol=1e-4, atol=1e-4)
+    assert np.allclose(curvature, (up - down) / (2 * h), rtol=1e-4, atol=1e-4)
 
 
 @group_divergences

@@ -17,7 +17,7 @@ from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import ALL_DIVERGENCES
 from tvdbayes.results.prediction import NewRows, pmf
 from tvdbayes.sampling.bootstrap import plan_of, solve_tables
-from tvdbayes.sampling.neural import Masses, held_out_share
+from tvdbayes.sampling.neural import Masses, bound_network, held_out_share
 from tvdbayes.sampling.neural._losses import step_loss
 from tvdbayes.sampling.neural._steps import group_steps, row_steps
 from tvdbayes.solvers import Status
@@ -105,7 +105,7 @@ class TestNetwork:
     )
     def test_a_line_is_a_network_without_layers(self, family):
         layout = layout_of(family)
-        bound = layout.bound.network
+        bound = bound_network(layout.model.predictor, layout)
         linear = tb.Model(family, bound.line)
         line = linear.bind(layout.cells, layout.cells)
         rng = np.random.default_rng(4)
@@ -123,7 +123,7 @@ class TestNetwork:
 
     def test_what_needs_coefficients_says_so(self):
         with pytest.raises(tb.SettingsError, match="coefficients of a linear predictor"):
-            assert layout_of(tb.Bernoulli()).linear
+            layout_of(tb.Bernoulli()).bound.direction(np.zeros((1, 1)))
 
     @pytest.mark.parametrize(
         "wrong",
@@ -148,12 +148,12 @@ class TestNetwork:
 def loss_of_a_pass(layout, divergence, theta, p, number):
     """Sum over the steps of a pass, with its gradient, in double precision."""
     rng = np.random.default_rng(0)
-    steps = divergence.build(
-        group=lambda _: group_steps(layout.listed(), 30, rng),
-        row=lambda _: row_steps(layout.cells, 30, rng),
-    )
+    if divergence.on_groups:
+        steps = group_steps(layout.listed(), 30, rng)
+    else:
+        steps = row_steps(layout.cells, 30, rng)
     atoms = layout.units.atom_of_cell.total(p[:, None])[:, 0]
-    bound = layout.bound.network
+    bound = bound_network(layout.model.predictor, layout)
     with Device.named("cpu:float64").here():
         loss = step_loss(divergence, layout.family, layout.fold, steps.n_units)
         x, p, atoms = (jax.numpy.asarray(part) for part in (bound.x, p, atoms))
@@ -188,7 +188,7 @@ class TestLosses:
     def test_steps_add_up(self, family, divergence):
         layout = layout_of(family, fold=divergence.folds and family.binary)
         rng = np.random.default_rng(1)
-        theta = layout.bound.network.layers.start(rng)
+        theta = bound_network(layout.model.predictor, layout).layers.start(rng)
         p = rng.exponential(size=layout.cells.n_cells)
         p /= p.sum()
         value, slope = loss_of_a_pass(layout, divergence, theta, p, 1)
@@ -196,10 +196,9 @@ class TestLosses:
         problem = Objective(mine, divergence).on(p[:, None])
 
         def objective(at):
-            return divergence.build(
-                group=lambda _: smoothed(mine, problem, at),
-                row=lambda _: problem.value(at) - problem.penalty.value(at),
-            )[0]
+            if divergence.on_groups:
+                return smoothed(mine, problem, at)[0]
+            return (problem.value(at) - problem.penalty.value(at))[0]
 
         # Units that hold nothing count with a mass of 1e-9 each.
         np.testing.assert_allclose(value, objective(theta[:, None]), rtol=1e-6, atol=1e-6)
@@ -332,7 +331,7 @@ class TestTraining:
             patched.setattr(_networks, "explained", lambda _, p, *__: np.ones_like(p))
             solved = solve_tables(all_explained, p)
         # The line of the last phase is found from another start, to the accuracy of Newton.
-        np.testing.assert_allclose(solved.robust.theta, solved.twin.theta, atol=2e-3)
+        np.testing.assert_allclose(solved.robust.theta, solved.likelihood.theta, atol=2e-3)
 
     @pytest.mark.parametrize(
         ("family", "rate"),

@@ -126,7 +126,7 @@ def test_curvature_of_two_predictors_is_the_dense_one(rng):
     bound = Linear(columns=((0, 1), (0,))).bind(cells, cells, 1, 1)
     weights = rng.normal(size=(2, 2, cells.n_x, 3))
     weights[0, 1] = weights[1, 0]
-    hess = bound.pull_curvature([[weights[0, 0]], [weights[1, 0], weights[1, 1]]])
+    hess = bound.pullback_curvature([[weights[0, 0]], [weights[1, 0], weights[1, 1]]])
     z = [bound.designs[0], bound.designs[1]]
     for j in range(3):
         blocks = [[z[a].T @ (weights[a, b, :, j, None] * z[b]) for b in range(2)] for a in range(2)]

@@ -292,14 +292,16 @@ def test_pooled_minima_are_those_of_the_kinked_objective(rng):
     """Followed on with exact derivatives to a far finer smoothing, little is gained."""
     from dataclasses import replace
 
-    from tvdbayes.sampling.plan import prepare
+    from tvdbayes.sampling.search import prepare
     from tvdbayes.sampling.weights import Stream, reweight
     from tvdbayes.solvers import Accuracy, newton, solve_from_pool
 
     x, y, _ = logit_rows(rng, 1000, p=4, share=0.1)
     cells = Cells.from_rows(x, y)
     layout = Layout(Model(Bernoulli()), cells, KMeansGroups().learn(cells, 4, 0), cells, True)
-    plan, _ = prepare(layout, TVD(), ridge="auto", cells=cells, prior=None, seed=0, size=32)
+    plan, _ = prepare(
+        layout, TVD(), ridge="auto", cells=cells, prior=None, refine=None, seed=0, size=32
+    )
     problem = plan.robust.on(reweight(cells, Stream.draws(7), 24).p)
     found = solve_from_pool(problem, plan.pool, plan.n_starts)
     exact = newton(

@@ -18,10 +18,14 @@ from tvdbayes import (
     Model,
     Poisson,
     SettingsError,
+    storage,
 )
 from tvdbayes.models.families import ALL_FAMILIES
 from tvdbayes.objective import Layout, Objective
+from tvdbayes.sampling import planners
+from tvdbayes.sampling.bootstrap import plan_of, solve_tables
 from tvdbayes.sampling.reweighting import explained, reweighted_fit
+from tvdbayes.sampling.weights import Stream, reweight
 
 N = 1e6
 
@@ -174,16 +178,27 @@ def test_other_divergences_on_groups_can_be_refined_and_rows_cannot():
         tb.posterior_bootstrap(Model(Poisson()), cells, refine="huber")
 
 
-def test_the_plan_of_a_record_gives_its_draws_again():
-    from tvdbayes.sampling.bootstrap import plan_of, solve_tables
-    from tvdbayes.sampling.weights import Stream, reweight
-
-    y = np.r_[np.random.default_rng(8).poisson(3, 80), np.full(10, 25)]
-    cells = Cells.from_rows(np.ones((90, 1)), y)
-    for refine in (None, "reweight"):
-        fit = tb.posterior_bootstrap(Model(Poisson()), cells, n_draws=8, refine=refine, seed=3)
-        plan = plan_of(fit)
+@pytest.mark.parametrize("refine", [None, "reweight", "trim"])
+@pytest.mark.parametrize("columns", [0, 1, 2])
+def test_the_plan_of_a_record_gives_its_draws_again(refine, columns, tmp_path, monkeypatch):
+    """It is made without solving, also of a record from a file."""
+    rng = np.random.default_rng(8)
+    x = np.column_stack([np.ones(90), *rng.normal(size=(columns, 90))])
+    cells = Cells.from_rows(x, np.r_[rng.poisson(3, 80), np.full(10, 25)])
+    fit = tb.posterior_bootstrap(Model(Poisson()), cells, n_draws=8, refine=refine, seed=3)
+    storage.save(fit, tmp_path / "fit.tvd")
+    monkeypatch.setattr(planners, "prepare", None)
+    for record in (fit, storage.load(tmp_path / "fit.tvd")):
+        plan = plan_of(record)
         p = reweight(cells, Stream.draws(3), plan.size).p
         assert np.array_equal(solve_tables(plan, p).robust.theta.T[:8], fit.draws)
+
+
+@pytest.mark.parametrize("n_draws", [0, 8])
+def test_a_record_that_comes_out_differently_has_no_plan(n_draws):
+    y = np.r_[np.random.default_rng(8).poisson(3, 80), np.full(10, 25)]
+    cells = Cells.from_rows(np.ones((90, 1)), y)
+    fit = tb.posterior_bootstrap(Model(Poisson()), cells, n_draws=n_draws, refine="reweight")
+    assert plan_of(fit).size > 0
     with pytest.raises(SettingsError, match="cannot be run again"):
-        plan_of(replace(fit, minimiser=fit.minimiser + 0.1))
+        plan_of(replace(fit, minimiser_distance=fit.minimiser_distance + 0.1))

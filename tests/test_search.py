@@ -8,7 +8,8 @@ from tvdbayes import KLD, TVD, Bernoulli, Cells, Linear, Model, Poisson
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.partitions import Distinct, KMeansGroups
 from tvdbayes.sampling.bootstrap import solve_tables
-from tvdbayes.sampling.plan import _pooled_starts, calibrating_shift, prepare
+from tvdbayes.sampling.plan import calibrating_shift
+from tvdbayes.sampling.search import _pooled_starts, prepare
 from tvdbayes.sampling.weights import Stream, reweight
 from tvdbayes.solvers import newton
 
@@ -44,7 +45,15 @@ def prepared(x, y, pilot=False, seed=0):
     partition = KMeansGroups().learn(cells, x.shape[1], 0)
     layout = Layout(Model(Bernoulli()), cells, partition, cells, True)
     return prepare(
-        layout, TVD(), ridge="auto", cells=cells, prior=None, seed=seed, size=64, pilot=pilot
+        layout,
+        TVD(),
+        ridge="auto",
+        cells=cells,
+        prior=None,
+        refine=None,
+        seed=seed,
+        size=64,
+        pilot=pilot,
     )
 
 
@@ -129,7 +138,9 @@ def test_atoms_that_a_prior_draws_are_searched_as_exactly_as_the_data():
 
     prior = tb.Prior(300.0, base)
     layout = Layout(Model(Poisson()), cells, Distinct(), cells)
-    plan, _ = prepare(layout, TVD(), ridge="auto", cells=cells, prior=prior, seed=0, size=10)
+    plan, _ = prepare(
+        layout, TVD(), ridge="auto", cells=cells, prior=prior, refine=None, seed=0, size=10
+    )
     drawn = reweight(cells, Stream.draws(0), 10, tb.Prior(300.0, base, n_atoms=12))
     solved = solve_tables(plan, drawn.p, drawn.cells)
     pmf = poisson.pmf(drawn.cells.y[:, None], np.exp(np.arange(-2, 11, 2e-3)))
@@ -177,14 +188,14 @@ def test_multipliers_after_a_step_are_those_of_the_masses_that_it_leads_to():
         lambda data, model: TVD().compare_halves(data, model, 2 * data),
     ):
         here, there = compare(data, model), compare(data, model + change)
-        slope, bend = here.derivatives(tau, None)
-        after = here.pull_after(tau, bend, change)
+        slope, curvature = here.derivatives(tau, None)
+        after = here.dual_after(tau, curvature, change)
         # The slope is affine in the multiplier: one difference tells how.
-        factor = (here.pull_after(tau, bend, 0 * change) - after) / change
+        factor = (here.dual_after(tau, curvature, 0 * change) - after) / change
         moved = (there.derivatives(tau, None)[0] - slope) / change
         assert np.allclose(moved, factor * here.kink, rtol=1e-3)
         # A multiplier is a slope of |r|, however long the step.
-        assert np.abs(here.pull_after(tau, bend, 1e5 * change)).max() <= 1
+        assert np.abs(here.dual_after(tau, curvature, 1e5 * change)).max() <= 1
 
 
 def test_multipliers_of_the_kinks_save_steps():
@@ -215,7 +226,7 @@ def test_multipliers_of_the_kinks_save_steps():
         def at(self, theta):
             return Forgetful(self.of.at(theta))
 
-        def expand(self, tau, _pull):
+        def expand(self, tau, _dual):
             return self.of.expand(tau, None)
 
     start = np.repeat(np.array([[1.0], [0.2], [-0.2]]), 60, axis=1)

@@ -12,7 +12,8 @@ from tvdbayes.experiments.released import reference_bfgs
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import ALL_DIVERGENCES
 from tvdbayes.objective.partitions import Distinct
-from tvdbayes.sampling.plan import prepare, solve_block
+from tvdbayes.sampling.plan import solve_block
+from tvdbayes.sampling.search import prepare
 from tvdbayes.sampling.starts import elemental, scan
 from tvdbayes.sampling.weights import Stream, reweight
 from tvdbayes.solvers import (
@@ -26,6 +27,7 @@ from tvdbayes.solvers import (
     spread_out,
 )
 from tvdbayes.solvers._cholesky import solve_positive
+from tvdbayes.solvers.newton import Newton
 from tvdbayes.solvers.starts import _choose
 
 
@@ -130,13 +132,14 @@ def test_large_counts_are_certified(family, mean, rng):
         ridge="auto",
         cells=cells,
         prior=None,
+        refine=None,
         seed=0,
         size=32,
     )
     solved = solve_block(plan, 0)
     assert (solved.robust.status == Status.CONVERGED).mean() > 0.9
-    assert (solved.twin.status == Status.CONVERGED).mean() > 0.9
-    assert abs(solved.twin.theta[1].mean() - 0.1) < 0.02
+    assert (solved.likelihood.status == Status.CONVERGED).mean() > 0.9
+    assert abs(solved.likelihood.theta[1].mean() - 0.1) < 0.02
 
 
 def test_a_flat_minimum_is_answered_by_its_middle():
@@ -184,7 +187,14 @@ def test_a_constructed_optimum_is_found(divergence, family):
     cells = Cells.from_counts(x[keep], y[keep], mass[keep], trials=trials[keep])
     layout = layout_of(Model(family), cells)
     plan, solved = prepare(
-        layout, divergence, ridge="auto", cells=layout.cells, prior=None, seed=0, size=16
+        layout,
+        divergence,
+        ridge="auto",
+        cells=layout.cells,
+        prior=None,
+        refine=None,
+        seed=0,
+        size=16,
     )
     assert np.allclose(solved.robust.theta[:, 0], theta, atol=1e-5)
     assert solved.robust.status[0] == Status.CONVERGED
@@ -220,7 +230,9 @@ def test_most_draws_reach_the_best_of_many_starts(rng):
     y[rng.random(n) < 0.4] += 20
     cells = Cells.from_rows(x, y)
     layout = layout_of(Model(Poisson()), cells)
-    plan, _ = prepare(layout, TVD(), ridge="auto", cells=layout.cells, prior=None, seed=0, size=64)
+    plan, _ = prepare(
+        layout, TVD(), ridge="auto", cells=layout.cells, prior=None, refine=None, seed=0, size=64
+    )
     problem = plan.robust.on(reweight(cells, Stream.draws(7), 64).p)
     found = solve_from_pool(problem, plan.pool, plan.n_starts)
     starts = elemental(layout, np.zeros(3), rng, 60)
@@ -232,10 +244,12 @@ def test_most_draws_reach_the_best_of_many_starts(rng):
 def test_the_reference_is_never_better_by_much(rng):
     cells = contaminated_counts(rng, 200, 0.15, 10)
     layout = layout_of(Model(Poisson()), cells)
-    plan, _ = prepare(layout, TVD(), ridge="auto", cells=layout.cells, prior=None, seed=0, size=16)
+    plan, _ = prepare(
+        layout, TVD(), ridge="auto", cells=layout.cells, prior=None, refine=None, seed=0, size=16
+    )
     solved = solve_block(plan, 0)
     p = reweight(cells, Stream.draws(0), 16).p
-    slow = reference_bfgs(plan.robust.on(p), solved.twin.theta)
+    slow = reference_bfgs(plan.robust.on(p), solved.likelihood.theta)
     assert (solved.distance <= slow.value + 1e-7).all()
 
 
@@ -286,7 +300,7 @@ def test_a_search_says_how_it_ended(count_cells):
     layout = layout_of(Model(Poisson()), count_cells)
     problem = Objective(layout, TVD()).on(reweight(count_cells, Stream.draws(7), 5).p)
     start = np.repeat(np.array([[3.0], [0.0], [0.0]]), 5, axis=1)
-    assert (newton(problem, start, max_iter=2).status == Status.OUT_OF_STEPS).all()
+    assert (newton(problem, start, rules=Newton(max_iter=2)).status == Status.OUT_OF_STEPS).all()
     found = newton(problem, start)
     assert (found.status == Status.CONVERGED).all()
     # No step lowers a merit that is rounded to this much, and the decrement asked for is 0.
@@ -303,7 +317,7 @@ def test_no_step_takes_a_search_uphill(divergence, start):
     cells = Cells.from_rows(x, rng.poisson(np.exp(x @ [0.8, 0.3])))
     problem = Objective(layout_of(Model(Poisson()), cells), divergence).on(cells.p[:, None])
     at = np.array([[start], [0.0]])
-    values = [newton(problem, at, max_iter=n).value[0] for n in range(1, 9)]
+    values = [newton(problem, at, rules=Newton(max_iter=n)).value[0] for n in range(1, 9)]
     assert (np.diff(values) <= 1e-12).all()
 
 
@@ -377,7 +391,7 @@ class Bowl:
     def value(self, theta):
         return (theta**2).sum(0)
 
-    def expand(self, tau, _pull):
+    def expand(self, tau, _dual):
         view = SimpleNamespace(merit=self.merit(tau), grad=2 * self.sign * self.theta)
         view.hess = np.full((1, 1, self.theta.shape[1]), 2.0)
         return view

@@ -382,7 +382,7 @@ def test_the_stretch_takes_the_plain_sandwich_to_a_t_law_of_jackknifed_rows():
     layout = Layout(Model(Bernoulli()), cells, Distinct(), cells)
     kept = np.random.default_rng(0).choice([0.3, 1.0], cells.n_cells)
     theta = layout.bound.from_user(np.array([[-0.3, 1.0, -0.8, 0.4]]).T)[:, 0]
-    x = layout.linear.designs[0][cells.x_index]
+    x = layout.bound.designs[0][cells.x_index]
     mean = expit(x @ theta)
     information = kept * mean * (1 - mean)
     inverse = np.linalg.inv((x.T * information) @ x)
@@ -544,10 +544,10 @@ def test_rows_left_out_are_judged_anew():
     layout = plan.robust.layout.rebind(clean)
     found = plan.solve(
         replace(plan.robust, layout=layout),
-        replace(plan.twin, layout=layout),
+        replace(plan.likelihood, layout=layout),
         clean.p[:, None],
     )
-    np.testing.assert_allclose(found.robust.theta, found.twin.theta, atol=0.02)
+    np.testing.assert_allclose(found.robust.theta, found.likelihood.theta, atol=0.02)
 
 
 def test_it_needs_groups_and_a_line():
@@ -567,7 +567,7 @@ def test_the_estimate_is_that_of_the_rule():
     fit = fitted(cells_of(z, y))
     plan = plan_of(fit)
     layout = replace(plan.robust.layout, fold=False)
-    theta, kept = trimmed_fit(layout, plan.ordinary, plan.closest)
+    theta, kept = trimmed_fit(layout, plan.likelihood_fit, plan.closest)
     np.testing.assert_allclose(layout.bound.to_user(theta[:, None])[:, 0], fit.minimiser, atol=1e-4)
     np.testing.assert_array_equal(kept.share, fit.kept_rows.share)
 
@@ -674,7 +674,7 @@ def test_a_bend_has_its_hinges_in_the_main_predictor_alone():
     model = Model(tb.NegativeBinomial(), tb.Linear(((0, 1, 2), (-1, 2))))
     layout = Layout(model, cells, Distinct(), cells)
     bent = bend._bent(layout, 1, far_rows(cells))
-    assert bent.linear.blocks == ((0, 1, 2, 3, 4), (-1, 2))
+    assert bent.bound.blocks == ((0, 1, 2, 3, 4), (-1, 2))
     theta = np.array([0.3, 0.2, -0.1, 0.4, 0.1])
     there = bend._start(layout, bent, theta)
     np.testing.assert_allclose(

@@ -11,7 +11,8 @@ from tvdbayes.data.cells import compress
 from tvdbayes.objective import Layout, partitions
 from tvdbayes.objective.partitions._kmeans import learn_centres, nearest
 from tvdbayes.objective.partitions._metrics import row_order, tail_metric
-from tvdbayes.sampling.plan import draws_of, prepare
+from tvdbayes.sampling.plan import draws_of
+from tvdbayes.sampling.search import prepare
 from tvdbayes.sampling.weights import Stream, reweight
 
 N = 400
@@ -216,7 +217,15 @@ def test_equal_weights_of_the_rows_give_equal_draws_in_any_coding(label):
         learned = KMeansGroups().learn(cells, 6, 0)
         layout = Layout(Model(Bernoulli()), cells, learned, cells, True)
         plan, _ = prepare(
-            layout, tb.TVD(), ridge="auto", cells=cells, prior=None, seed=0, size=8, pilot=False
+            layout,
+            tb.TVD(),
+            ridge="auto",
+            cells=cells,
+            prior=None,
+            refine=None,
+            seed=0,
+            size=8,
+            pilot=False,
         )
         robust, ordinary = draws_of(plan, weights[row_of_cell])
         x = np.column_stack([np.ones(N), there])
@@ -403,7 +412,7 @@ def test_the_ridge_penalises_the_variance_of_the_linear_predictor(rng):
     eta = (cells.x @ theta)[:, 0]
     mass = cells.x_counts
     variance = np.average((eta - np.average(eta, weights=mass)) ** 2, weights=mass)
-    np.testing.assert_allclose((standard * bound.ridge_pull(standard)).sum(), variance)
+    np.testing.assert_allclose((standard * bound.ridge_gradient(standard)).sum(), variance)
 
 
 def test_a_ridge_decides_between_columns_that_determine_each_other(rng):
@@ -412,5 +421,5 @@ def test_a_ridge_decides_between_columns_that_determine_each_other(rng):
     cells = Cells.from_rows(np.column_stack([np.ones(200), z, 2 * z]), np.zeros(200))
     bound = Model(Bernoulli()).bind(cells, cells)
     along, across = np.array([[0.0], [1.0], [1.0]]), np.array([[0.0], [1.0], [-1.0]])
-    np.testing.assert_allclose((along * bound.ridge_pull(along)).sum(), 4.0)
-    np.testing.assert_allclose((across * bound.ridge_pull(across)).sum(), 2.0)
+    np.testing.assert_allclose((along * bound.ridge_gradient(along)).sum(), 4.0)
+    np.testing.assert_allclose((across * bound.ridge_gradient(across)).sum(), 2.0)

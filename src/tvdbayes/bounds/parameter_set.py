@@ -27,7 +27,7 @@ from tvdbayes.bounds._words import (
 )
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
-from tvdbayes.models.predictors import BoundLinear
+from tvdbayes.models.predictors import AbstractBound
 from tvdbayes.objective.partitions import AbstractPartition, Distinct
 from tvdbayes.sampling.bootstrap import posterior_bootstrap
 from tvdbayes.sampling.execution import single_threaded
@@ -171,6 +171,7 @@ def parameter_set(
     share, delta = share_of(share), probability("delta", delta)
     row_counts(cells)
     model.check(cells)
+    model.predictor.require_coefficients("to search", "predictions")
     if not n_simulations * delta >= 2:
         raise SettingsError(
             f"n_simulations must be at least {int(np.ceil(2 / delta))} for delta={delta:g}; got "
@@ -235,8 +236,8 @@ class _Test:
         return np.repeat(self.cells.y, row_counts(self.cells))
 
     @cached_property
-    def bound(self) -> BoundLinear:
-        return self.model.bind(self.cells, self.cells).linear
+    def bound(self) -> AbstractBound:
+        return self.model.bind(self.cells, self.cells)
 
     @property
     def spent(self) -> float:
@@ -371,7 +372,7 @@ def _search(
     return values, found, hull.min(0) - beyond, hull.max(0) + beyond
 
 
-def _grid(bound: BoundLinear, axes: list[Array]) -> Array:
+def _grid(bound: AbstractBound, axes: list[Array]) -> Array:
     """All combinations of standardised values, (V, d), in the user's coordinates."""
     points = np.array(np.meshgrid(*axes, indexing="ij")).reshape(len(axes), -1)
     return bound.to_user(points).T

@@ -154,14 +154,14 @@ class _Target:
         """Minus the log density at theta (d,), with its gradient."""
         value, score, _ = self.layout.cell_pairs.log_jet(theta[:, None])
         counts, prior = self.layout.cells.counts[:, None], self.precision @ theta
-        grad = prior - self.layout.cell_pairs.pull_back_slope(counts * score)[:, 0]
+        grad = prior - self.layout.cell_pairs.pullback_slope(counts * score)[:, 0]
         return float(0.5 * theta @ prior - (counts * value).sum()), grad
 
     def curvature(self, theta: Array) -> Array:
         """Second derivative of `loss`, (d, d)."""
         pairs, counts = self.layout.cell_pairs, self.layout.cells.counts[:, None]
         _, score, curvature = pairs.log_jet(theta[:, None])
-        return self.precision - pairs.pull_back(score, counts * curvature)[1][..., 0]
+        return self.precision - pairs.pullback(score, counts * curvature)[1][..., 0]
 
     def at_the_mode(self) -> "_Proposal":
         """The t law with the posterior's mode and its curvature there."""
@@ -257,7 +257,7 @@ def _potential(target: _Target) -> Callable[[Any], Any]:
     from jax.scipy.special import log_ndtr
     from numpyro import distributions as laws
 
-    cells, bound = target.layout.cells, target.layout.linear
+    cells, bound = target.layout.cells, target.layout.bound
     family: Any = target.layout.family
     trials = cells.trials[cells.x_index]
     log_odds: dict[str, Callable[[Any], Any]] = {

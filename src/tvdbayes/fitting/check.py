@@ -99,10 +99,7 @@ def _by_coefficient(fit: AbstractFit) -> bool:
 
 
 def _search(fit: AbstractFit) -> Iterator[Finding]:
-    well, badly = fit.posterior.model.predictor.fitted_by(
-        solving=lambda: ("ended in certified minima", "ended without a certified minimum"),
-        training=lambda _: ("were trained to the end", "were still improving, or broke"),
-    )
+    ends = fit.posterior.model.predictor.ends
     for about, status in (
         ("search", fit.status),
         ("ordinary search", fit.posterior.kld_status),
@@ -120,9 +117,9 @@ def _search(fit: AbstractFit) -> Iterator[Finding]:
             )
         if uncertain:
             level: Level = "problem" if is_frequent(uncertain, n) else "note"
-            yield Finding(level, about, f"{uncertain} of {n} draws {badly}.")
+            yield Finding(level, about, f"{uncertain} of {n} draws {ends.badly}.")
         if n and not gone and not uncertain:
-            yield Finding("good", about, f"All {n} draws {well}.")
+            yield Finding("good", about, f"All {n} draws {ends.well}.")
 
 
 def _groups(fit: AbstractFit) -> Iterator[Finding]:

@@ -28,9 +28,7 @@ def all_options(fit: AbstractFit) -> dict[str, Any]:
         "offset": data.offset,
         "exposure": data.exposure,
         "weights": data.weights,
-        "network": posterior.model.predictor.fitted_by(
-            solving=lambda: None, training=lambda network: network
-        ),
+        "network": posterior.model.predictor.network,
         **of_prior,
         **vars(fit.asked),
     }

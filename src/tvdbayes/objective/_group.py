@@ -1,4 +1,15 @@
-"""Problems whose divergence compares the masses of groups."""
+"""Problems whose divergence compares the masses of groups.
+
+For draw b with cell masses p, and units u (a group g and an outcome y seen in it):
+
+    data mass    p(u) = sum of the masses of the cells of u,
+    model mass   f(u; theta) = sum_{i in g} p(x_i) f(y | x_i; theta),
+    F(theta) = sum_u t(p(u), f(u; theta)) + penalty(theta).
+
+Gradient and second derivative are J't' and J' diag(t'') J + sum_u t'(u) d2f(u), with the Jacobian
+J = df / d theta. Where groups are large the last term nearly cancels and is left out
+(Gauss-Newton).
+"""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,7 +20,7 @@ from tvdbayes._array import tiny, to_host, xp
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._penalty import Penalty
-from tvdbayes.objective.divergences import AbstractComparison, AbstractGroupDivergence
+from tvdbayes.objective._terms import AbstractComparison, GroupTerms, Parts
 from tvdbayes.solvers import Accuracy
 
 __all__ = ["GroupExpansion", "GroupProblem"]
@@ -34,7 +45,7 @@ class GroupProblem:
     """
 
     layout: Layout
-    divergence: AbstractGroupDivergence
+    divergence: GroupTerms
     penalty: Penalty
     data_mass: Array
     atom_mass: Array
@@ -43,25 +54,25 @@ class GroupProblem:
     curved: bool
 
     @classmethod
-    def make(
-        cls,
-        layout: Layout,
-        divergence: AbstractGroupDivergence,
-        penalty: Penalty,
-        p: Array,
-        *,
-        anchor: Array | None,
-        near: bool,
-    ) -> "GroupProblem":
-        """The problems of the cell masses p (m, B); `near` if the search starts near the end."""
-        units = layout.units
+    def make(cls, parts: Parts, divergence: GroupTerms, p: Array) -> "GroupProblem":
+        """The problems of the cell masses p (m, B)."""
+        units = parts.layout.units
         data_mass, atom_mass = units.data_mass(p), units.atom_mass(p)
         data_mass = xp.maximum(data_mass, tiny(data_mass))
-        curved = units.curved or not near
+        curved = units.curved or not parts.near
         whole = units.whole(p)
         # A group may be without mass: rows are left out by giving them none.
         whole = whole if whole is None else xp.maximum(whole, tiny(whole))
-        return cls(layout, divergence, penalty, data_mass, atom_mass, whole, anchor, curved)
+        return cls(
+            parts.layout,
+            divergence,
+            parts.penalty,
+            data_mass,
+            atom_mass,
+            whole,
+            parts.anchor,
+            curved,
+        )
 
     @property
     def accuracy(self) -> Accuracy:
@@ -156,8 +167,8 @@ class GroupProblem:
             return np.zeros(0), np.zeros(0, np.intp)
         cell, draw, piece_of, rising = (np.concatenate(parts) for parts in zip(*found, strict=True))
         a, b = candidates[piece_of], candidates[piece_of + 1]
-        z = pairs.x_of_pair.spread(pairs.bound.linear.designs[0])[cell, 0]
-        offset = pairs.x_of_pair.spread(pairs.bound.linear.offset)[cell]
+        z = pairs.x_of_pair.spread(pairs.bound.designs[0])[cell, 0]
+        offset = pairs.x_of_pair.spread(pairs.bound.offset)[cell]
         y, trials, target = pairs.y[cell, 0], pairs.trials[cell, 0], target[cell, draw]
         at = (a + b) / 2
         for _ in range(40):
@@ -189,15 +200,15 @@ class GroupPoint:
     def change(self, jacobian: Array, step: Array) -> Array:
         return self.problem.layout.units.change(jacobian, step)
 
-    def expand(self, tau: Array, pull: Array | None) -> "GroupExpansion":
-        slope, bend = self.compared.derivatives(tau, pull)
+    def expand(self, tau: Array, dual: Array | None) -> "GroupExpansion":
+        slope, curvature = self.compared.derivatives(tau, dual)
         units = self.problem.layout.units
         grad, hess, jacobian = units.expand(
-            self.problem.anchor, self.model_mass, self.jet, slope, bend
+            self.problem.anchor, self.model_mass, self.jet, slope, curvature
         )
         grad += self.problem.penalty.grad(self.theta)
         self.problem.penalty.add_curvature(hess)
-        return GroupExpansion(self, tau, grad, hess, bend, jacobian)
+        return GroupExpansion(self, tau, grad, hess, curvature, jacobian)
 
 
 class ComparedPoint(Protocol):
@@ -216,19 +227,19 @@ class ComparedPoint(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class GroupExpansion:
-    """Gradient and curvature, and what the multipliers of the kinks will be after a step."""
+    """Gradient and curvature, and what the dual variables of the kinks will be after a step."""
 
     point: ComparedPoint
     tau: Array
     grad: Array
     hess: Array
-    bend: Array
+    curvature: Array
     jacobian: Array
 
     @property
     def merit(self) -> Array:
         return self.point.merit(self.tau)
 
-    def pull_after(self, step: Array) -> Array:
+    def dual_after(self, step: Array) -> Array:
         change = self.point.change(self.jacobian, step)
-        return self.point.compared.pull_after(self.tau, self.bend, change)
+        return self.point.compared.dual_after(self.tau, self.curvature, change)

@@ -10,9 +10,10 @@ from tvdbayes._typing import Array
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.model import Model
-from tvdbayes.models.predictors import AbstractBound, BoundLinear
+from tvdbayes.models.predictors import AbstractBound
 from tvdbayes.objective._pairs import Canonical, Pairs
-from tvdbayes.objective._units import AbstractUnits, Listed, make_units
+from tvdbayes.objective._tables import make_units
+from tvdbayes.objective._units import AbstractUnits, Listed
 from tvdbayes.objective.partitions import AbstractPartition, Bins, Grouping
 from tvdbayes.solvers import Accuracy
 
@@ -65,11 +66,6 @@ class Layout:
         """The predictor at the x rows of the table."""
         bound = self.model.bind(self.cells, self.scale_on)
         return bound if self.device is None else bound.put(self.device)
-
-    @property
-    def linear(self) -> BoundLinear:
-        """The predictor where it is linear; what has no derivatives of its own is refused."""
-        return self.bound.linear
 
     @property
     def family(self) -> AbstractFamily:

@@ -14,6 +14,7 @@ from tvdbayes.models.predictors import AbstractBound
 __all__ = ["Pairs"]
 
 _CHUNK_ELEMENTS = 1 << 16
+"""Pairs x draws at a time: 512 KiB for each array, so that the few needed stay in the cache."""
 _MANY = 2
 """Outcomes of each x row, on average, from which it pays to take the cumulant once per row."""
 _PLAIN = 2000.0
@@ -177,16 +178,16 @@ class Pairs:
                 array[..., part, :] = result
         return tuple(whole)
 
-    def pull_back_slope(self, slope: Array) -> Array:
+    def pullback_slope(self, slope: Array) -> Array:
         """Gradient in theta from the derivative in the predictors of the pairs, (k, Q, B)."""
-        return self.bound.linear.pullback([self.x_of_pair.total(part) for part in slope])
+        return self.bound.pullback([self.x_of_pair.total(part) for part in slope])
 
-    def pull_back(self, slope: Array, curvature: Array) -> tuple[Array, Array]:
+    def pullback(self, slope: Array, curvature: Array) -> tuple[Array, Array]:
         """Gradient and second derivative in theta from those in the predictors of the pairs."""
         k = slope.shape[0]
         total = self.x_of_pair.total
-        grad = self.pull_back_slope(slope)
-        hess = self.bound.linear.pull_curvature(
+        grad = self.pullback_slope(slope)
+        hess = self.bound.pullback_curvature(
             [[total(curvature[a, b]) for b in range(a + 1)] for a in range(k)]
         )
         return grad, hess
@@ -201,6 +202,6 @@ class Pairs:
         """For each parameter, its predictor and its standardised column at the pairs (Q, 1)."""
         return [
             (k, self.x_of_pair.spread(z[:, j].copy()[:, None]))
-            for k, z in enumerate(self.bound.linear.designs)
+            for k, z in enumerate(self.bound.designs)
             for j in range(z.shape[1])
         ]

@@ -1,4 +1,4 @@
-"""A quadratic pull on the parameters: the ridge, the rule that breaks ties, and pins."""
+"""A quadratic penalty on the parameters: the ridge, the rule that breaks ties, and pins."""
 
 from dataclasses import dataclass
 
@@ -21,14 +21,15 @@ of the order of 1 moves them by less than 1e-5."""
 
 @dataclass(frozen=True, eq=False)
 class Penalty:
-    """``ridge * spread(slopes) + pull * |theta - reference|^2``, coordinates standardised.
+    """``ridge * spread(slopes) + tie_break_weight * |theta - reference|^2``.
 
-    The spread is what `bound` says, see `AbstractBound.ridge_pull`.
+    Coordinates are standardised. The spread is what `bound` says, see
+    `AbstractBound.ridge_gradient`.
     """
 
     ridge: float
     bound: AbstractBound | None
-    pull: Array
+    tie_break_weight: Array
     reference: Array
 
     @classmethod
@@ -41,31 +42,33 @@ class Penalty:
     ) -> "Penalty":
         """A ridge on the slopes, ties broken towards the reference (d,), which holds the pinned."""
         n_params = len(reference)
-        pull = np.full(n_params, TIE_BREAK) if pinned is None else np.where(pinned, PIN, TIE_BREAK)
-        return cls(ridge, bound, pull[:, None], reference[:, None])
+        weight = np.full(n_params, TIE_BREAK)
+        if pinned is not None:
+            weight = np.where(pinned, PIN, TIE_BREAK)
+        return cls(ridge, bound, weight[:, None], reference[:, None])
 
     @classmethod
     def none(cls, n_params: int) -> "Penalty":
-        """No pull at all."""
+        """No penalty at all."""
         return cls(0.0, None, *np.zeros((2, n_params, 1)))
 
     def value(self, theta: Array) -> Array:
         """(d, B) to (B,)."""
         away = theta - self.reference
-        total: Array = (theta * self._ridge(theta) + self.pull * away * away).sum(0)
+        total: Array = (theta * self._ridge(theta) + self.tie_break_weight * away * away).sum(0)
         return total
 
     def grad(self, theta: Array) -> Array:
         """(d, B) to (d, B)."""
-        return 2 * (self._ridge(theta) + self.pull * (theta - self.reference))
+        return 2 * (self._ridge(theta) + self.tie_break_weight * (theta - self.reference))
 
     def add_curvature(self, hess: Array) -> None:
         """Add the second derivative to hess (d, d, B) in place."""
         d = hess.shape[0]
         hess += 2 * self._ridge(np.eye(d))[:, :, None]
-        hess[range(d), range(d)] += 2 * self.pull
+        hess[range(d), range(d)] += 2 * self.tie_break_weight
 
     def _ridge(self, theta: Array) -> Array:
         if self.bound is None or self.ridge == 0:
             return np.zeros_like(theta)
-        return self.ridge * self.bound.ridge_pull(theta)
+        return self.ridge * self.bound.ridge_gradient(theta)

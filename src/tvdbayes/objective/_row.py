@@ -1,4 +1,14 @@
-"""Problems whose divergence looks at each cell's own log-probability."""
+"""Problems whose divergence looks at each cell's own log-probability.
+
+For draw b with cell masses p, and a loss l of the log-probability,
+
+    F(theta) = sum_{x, y} p(x, y) l(log f(y | x; theta)) + sum_x p(x) S(x; theta) + penalty(theta),
+
+where S(x; theta) is the sum over the support of f(y | x; theta)^power, if the divergence has one.
+The distance that is reported is F without penalty, less its value at the conditional probabilities
+of the table itself. The likelihood of a canonical family, log f = y eta - K(eta) + c(y), needs the
+sums of p and p y over the outcomes of each x row only.
+"""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,7 +20,7 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._pairs import Canonical
 from tvdbayes.objective._penalty import Penalty
-from tvdbayes.objective.divergences import AbstractRowDivergence
+from tvdbayes.objective._terms import RowTerms
 from tvdbayes.solvers import Accuracy
 
 __all__ = ["RowProblem"]
@@ -49,7 +59,7 @@ class RowProblem:
     """B reweighted tables, compared with the model cell by cell; p is (m, B)."""
 
     layout: Layout
-    divergence: AbstractRowDivergence
+    divergence: RowTerms
     penalty: Penalty
     p: Array
 
@@ -92,21 +102,21 @@ class RowProblem:
             return self._at_rows(self._sums, theta)
         layout, divergence, p = self.layout, self.divergence, self.p
         log_pmf, score, curvature = layout.cell_pairs.log_jet(theta)
-        slope, bend = divergence.derivatives(log_pmf)
+        slope, loss_curvature = divergence.derivatives(log_pmf)
         merit = to_host((p * divergence.loss(log_pmf)).sum(0)) + self.penalty.value(theta)
-        pull = p * slope
-        curvature = pull * curvature
-        if bend.any():
-            curvature += (p * bend) * score[:, None] * score
-        grad, hess = layout.cell_pairs.pull_back(pull * score, curvature)
+        weighted = p * slope
+        curvature = weighted * curvature
+        if loss_curvature.any():
+            curvature += (p * loss_curvature) * score[:, None] * score
+        grad, hess = layout.cell_pairs.pullback(weighted * score, curvature)
         if divergence.power:
             x_mass = layout.cell_pairs.x_of_pair.total(p)
             total, first, second = layout.family.power_sum(
                 layout.bound.eta(theta), divergence.power, layout.x_trials
             )
             merit += to_host((x_mass * total).sum(0))
-            grad += layout.linear.pullback(list(x_mass * first))
-            hess += layout.linear.pull_curvature([list(row) for row in x_mass * second])
+            grad += layout.bound.pullback(list(x_mass * first))
+            hess += layout.bound.pullback_curvature([list(row) for row in x_mass * second])
         grad += self.penalty.grad(theta)
         self.penalty.add_curvature(hess)
         return RowPoint(RowExpansion(merit, grad, hess))
@@ -119,8 +129,8 @@ class RowProblem:
         eta = layout.bound.eta(theta[:, :1] if common else theta)
         cumulant, mean, variance = layout.family.cumulant(eta, layout.x_trials)
         merit = sums.loss(eta[0], cumulant) + self.penalty.value(theta)
-        grad = layout.linear.pullback([sums.mass * mean - sums.outcomes])
-        hess = layout.linear.pull_curvature([[sums.mass * variance]])
+        grad = layout.bound.pullback([sums.mass * mean - sums.outcomes])
+        hess = layout.bound.pullback_curvature([[sums.mass * variance]])
         grad += self.penalty.grad(theta)
         self.penalty.add_curvature(hess)
         return RowPoint(RowExpansion(merit, grad, hess))
@@ -178,7 +188,7 @@ class RowPoint:
     def merit(self, tau: Array) -> Array:
         return self.expansion.merit
 
-    def expand(self, tau: Array, pull: Array | None) -> "RowExpansion":
+    def expand(self, tau: Array, dual: Array | None) -> "RowExpansion":
         return self.expansion
 
 
@@ -190,6 +200,6 @@ class RowExpansion:
     grad: Array
     hess: Array
 
-    def pull_after(self, step: Array) -> Array:
-        """There are no kinks, hence no multipliers."""
+    def dual_after(self, step: Array) -> Array:
+        """There are no kinks, hence no dual variables."""
         return np.zeros((0, step.shape[1]))

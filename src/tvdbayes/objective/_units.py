@@ -15,21 +15,15 @@ import numpy as np
 
 from tvdbayes._array import Device, Ones, Segments, tiny, to_host, xp
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.data.cells import Cells
-from tvdbayes.models.families import AbstractFamily
-from tvdbayes.models.predictors import AbstractBound
 from tvdbayes.objective._pairs import Pairs
-from tvdbayes.objective.partitions import Bins, Grouping
 from tvdbayes.solvers import Accuracy
 
-__all__ = ["AbstractUnits", "Listed", "gauss_newton", "make_units"]
+__all__ = ["AbstractUnits", "Listed", "PooledUnits", "SingleUnits", "gauss_newton"]
 
 
 _STEADY = 80
 """Rows of a group from which sums over it hardly depend on random weights. In smaller ones steps
 without second derivatives, or with a common Jacobian, left one draw in seven uncertified."""
-
-_MOST_KEYS = 1 << 16
 
 _FLOOR = 0.02
 """Share of the mean curvature of a kink that every kink has, so that far-off ones count too."""
@@ -124,14 +118,15 @@ class AbstractUnits(ABC):
         mass: Array,
         jet: tuple[Array, Array, Array | None],
         slope: Array,
-        bend: Array,
+        unit_curvature: Array,
     ) -> tuple[Array, Array, Array]:
         """Gradient (d, B), curvature (d, d, B), and the Jacobian that `change` needs.
 
         ``mass`` (U, B) is the model mass of the units; ``jet`` holds the pairs' masses (Q, B) per
         pmf, and the first (k, Q, B) and, where asked for, second (k, k, Q, B) derivatives of the
         pmf in eta;
-        ``slope`` and ``bend`` (U, B) are those of the divergence in the units' masses.
+        ``slope`` and ``unit_curvature`` (U, B) are the derivatives of the divergence in the units'
+        masses.
         """
 
     @abstractmethod
@@ -204,17 +199,17 @@ class SingleUnits(AbstractUnits):
         mass: Array,
         jet: tuple[Array, Array, Array | None],
         slope: Array,
-        bend: Array,
+        unit_curvature: Array,
     ) -> tuple[Array, Array, Array]:
         atom_mass, first, second = jet
         first = atom_mass * first
-        curvature = bend * first[:, None] * first
+        curvature = unit_curvature * first[:, None] * first
         assert second is not None
         curvature += (slope * atom_mass) * second
-        return *self.pairs.pull_back(slope * first, curvature), first
+        return *self.pairs.pullback(slope * first, curvature), first
 
     def change(self, jacobian: Array, step: Array) -> Array:
-        along = self.pairs.spread(self.pairs.bound.linear.direction(step))
+        along = self.pairs.spread(self.pairs.bound.direction(step))
         change: Array = xp.einsum("kqb,kqb->qb", jacobian, along)
         return change
 
@@ -298,16 +293,19 @@ class PooledUnits(AbstractUnits):
         mass: Array,
         jet: tuple[Array, Array, Array | None],
         slope: Array,
-        bend: Array,
+        unit_curvature: Array,
     ) -> tuple[Array, Array, Array]:
         atom_mass, first, second = jet
-        pull = atom_mass * self.slot_of_pair.spread(self.to_units @ slope)
+        pair_slope = atom_mass * self.slot_of_pair.spread(self.to_units @ slope)
         jacobian = self.jacobian(atom_mass * first) if anchor is None else anchor * mass
         if second is not None:
-            grad, hess = self.pairs.pull_back(pull * first, pull * second)
-            hess += _products(jacobian, bend)
+            grad, hess = self.pairs.pullback(pair_slope * first, pair_slope * second)
+            hess += _products(jacobian, unit_curvature)
         else:
-            grad, hess = self.pairs.pull_back_slope(pull * first), gauss_newton(jacobian, bend)
+            grad, hess = (
+                self.pairs.pullback_slope(pair_slope * first),
+                gauss_newton(jacobian, unit_curvature),
+            )
         return grad, hess, jacobian
 
     def change(self, jacobian: Array, step: Array) -> Array:
@@ -319,125 +317,14 @@ class PooledUnits(AbstractUnits):
         return xp.stack([self.total(first[k] * z) for k, z in self.pairs.columns])
 
 
-def gauss_newton(jacobian: Array, bend: Array) -> Array:
+def gauss_newton(jacobian: Array, curvature: Array) -> Array:
     """Curvature (d, d, B) from the Jacobian (d, U, B) and the curvature of the kinks (U, B).
 
     The second derivatives of the pmf nearly cancel over a group, and without them the curvature is
     never negative. Measured: fewer steps, half the time.
     """
-    return _products(jacobian, bend + _FLOOR * bend.mean(0))
+    return _products(jacobian, curvature + _FLOOR * curvature.mean(0))
 
 
-def _products(jacobian: Array, bend: Array) -> Array:
-    return to_host(xp.einsum("iub,jub->ijb", jacobian * bend, jacobian))
-
-
-def make_units(
-    family: AbstractFamily,
-    bound: AbstractBound,
-    cells: Cells,
-    grouping: Grouping,
-    *,
-    fold: bool,
-    bins: Bins | None,
-) -> AbstractUnits:
-    """The units of a table under a partition; `fold` lets one of two outcomes stand for both."""
-    n_atoms = grouping.x_of_atom.size
-    atom_of_cell = Segments(grouping.atom_of_cell, n_atoms)
-    alone = len(grouping.groups) == 1 and np.array_equal(grouping.groups[0], np.arange(n_atoms))
-    if alone and bins is None:
-        x_of_pair = Segments(cells.x_index, cells.n_x)
-        trials = cells.trials[cells.x_index, None]
-        return SingleUnits(Pairs(family, bound, x_of_pair, cells.y[:, None], trials), atom_of_cell)
-    groups = _numbered(grouping.groups)
-    if fold:
-        atom, y, weight = np.arange(n_atoms), np.ones(n_atoms), np.ones(n_atoms)
-        slot_of_pair = atom
-        to_units = Ones.at(np.repeat(atom, len(groups)), groups.T.ravel())
-        slot_of_cell, seen = grouping.atom_of_cell, cells.y > 0
-        unit_group = np.arange(to_units.shape[1])
-    else:
-        outcomes = np.unique(cells.y)
-        bins = Bins(outcomes, outcomes) if bins is None else bins.covering(outcomes)
-        number = bins.number(cells.y)
-        slot_key, unit_group, to_units = _incidence(
-            groups, grouping.atom_of_cell, number, bins.n_bins
-        )
-        slot_of_cell = np.searchsorted(slot_key, grouping.atom_of_cell * bins.n_bins + number)
-        seen = np.ones(cells.n_cells, bool)
-        slot_atom, slot_bin = np.divmod(slot_key, bins.n_bins)
-        slot_of_pair, node = _expand(slot_bin, *bins.nodes(np.unique(cells.trials)))
-        atom, (y, weight) = slot_atom[slot_of_pair], node
-    x_index = grouping.x_of_atom[atom]
-    # A neighbour's outcome may be impossible here (more successes than trials): it gets no mass,
-    # and an outcome that has one to be evaluated at.
-    possible = family.possible(np.ceil(y), cells.trials[x_index])
-    y = np.where(possible, y, cells.y[np.searchsorted(cells.x_index, x_index)])
-    return PooledUnits(
-        Pairs(family, bound, Segments(x_index, cells.n_x), y[:, None], cells.trials[x_index, None]),
-        Segments(slot_of_pair, to_units.shape[0]),
-        to_units,
-        Ones.at(slot_of_cell[seen], np.flatnonzero(seen), (to_units.shape[0], cells.n_cells)),
-        atom_of_cell,
-        atom,
-        np.where(possible, weight, 0.0)[:, None],
-        Segments(unit_group, int(groups.max()) + 1),
-        len(groups),
-        fold,
-    )
-
-
-def _expand(
-    slot_bin: IntArray, bin_of_node: IntArray, y: Array, weight: Array
-) -> tuple[IntArray, tuple[Array, Array]]:
-    """One pair for each node of each slot's bin: the slot of each pair, its outcome and weight."""
-    first = np.searchsorted(bin_of_node, np.arange(bin_of_node[-1] + 2))
-    count = (first[1:] - first[:-1])[slot_bin]
-    slot = np.repeat(np.arange(slot_bin.size), count)
-    within = np.arange(slot.size) - np.repeat(np.cumsum(count) - count, count)
-    node = first[slot_bin[slot]] + within
-    return slot, (y[node], weight[node])
-
-
-def _numbered(groups: IntArray) -> IntArray:
-    """Give the groups of all partitions different numbers, without gaps, (R, n_atoms)."""
-    numbered: IntArray = np.empty_like(groups)
-    start = 0
-    for row, labels in enumerate(groups):
-        used = np.bincount(labels) > 0
-        numbered[row] = (np.cumsum(used) - 1 + start)[labels]
-        start += int(used.sum())
-    return numbered
-
-
-def _incidence(
-    groups: IntArray, atom_of_cell: IntArray, y: IntArray, n_outcomes: int
-) -> tuple[IntArray, IntArray, Ones]:
-    """Keys (atom * outcomes + outcome) of the slots, the groups of the units, and the matrix that
-    takes slots to units.
-    """
-    group_of_cell = groups[:, atom_of_cell]
-    n_keys = (int(groups.max()) + 1) * n_outcomes
-    unit_key, _ = _distinct((group_of_cell * n_outcomes + y).ravel(), n_keys)
-    unit_group, unit_y = np.divmod(unit_key, n_outcomes)
-    first = np.searchsorted(unit_group, np.arange(groups.max() + 2))
-    keys, units = [], []
-    for labels in groups:
-        count = first[labels + 1] - first[labels]
-        atom = np.repeat(np.arange(labels.size), count)
-        within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-        unit = first[labels[atom]] + within
-        keys.append(atom * n_outcomes + unit_y[unit])
-        units.append(unit)
-    slot_key, slot = _distinct(np.concatenate(keys), groups.shape[1] * n_outcomes)
-    return slot_key, unit_group, Ones.at(slot, np.concatenate(units))
-
-
-def _distinct(keys: IntArray, n: int) -> tuple[IntArray, IntArray]:
-    """The distinct keys, all below n, in order, and the number of each key among them."""
-    if n > _MOST_KEYS + 2 * keys.size:
-        return np.unique(keys, return_inverse=True)
-    # A table of all keys is faster than sorting.
-    seen = np.zeros(n, bool)
-    seen[keys] = True
-    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[keys]
+def _products(jacobian: Array, curvature: Array) -> Array:
+    return to_host(xp.einsum("iub,jub->ijb", jacobian * curvature, jacobian))

@@ -1,23 +1,55 @@
 """What "closest" means: divergences between a table and a model, as elementwise terms.
 
-Two kinds. A *group* divergence compares, for every group of covariate rows and every outcome
-seen in it, the mass of the data with the mass of the model. Only observed outcomes appear: for
-the total variation distance and for Hellinger the unobserved ones are accounted for by the total
-mass being 1. A *row* divergence looks at each cell's own log-probability.
+Of masses p(u) of the data and f(u) of the model in units u (a group of rows and an outcome in it):
 
-Each has derivatives in its own argument only; the chain rule to parameters is `objective`'s.
+    TVD                 sum_u max(p - f, 0)            = half of sum |p - f| over all outcomes
+    Hellinger           sum_u p - sqrt(p f)            = 1 - sum sqrt(p f)
+    PowerDivergence(t)  sum_u p - p^(1 - t) f^t        = 1 - sum p^(1 - t) f^t
+
+The sums are over the units that were observed; others are accounted for by the total mass being 1.
+Of the log-probabilities of cells, up to a constant of the table:
+
+    KLD                 -sum_{x, y} p(x, y) log f(y | x)
+    DensityPower(t)     sum_x p(x) sum_y f(y | x)^(1 + t)
+                        - (1 + 1 / t) sum_{x, y} p(x, y) f(y | x)^t
+
+The kink of total variation is smoothed while a search lasts: |r|, for r = (p - f) / p, becomes
+sqrt(r^2 + tau^2) with a width tau that goes to 1e-9. Its curvature is the primal-dual one of Chan,
+Golub and Mulet,
+
+    (1 - w r / s) / s    with s = sqrt(r^2 + tau^2) and a dual variable w in [-1, 1] for r / s,
+
+which stays informative where r / s itself, the usual choice, is already nearly a sign.
+
+Each divergence has derivatives in its own argument only; the chain rule to parameters is
+`objective`'s.
+
+References
+----------
+Basu, A., Harris, I. R., Hjort, N. L. and Jones, M. C. (1998). Robust and efficient estimation by
+minimising a density power divergence. Biometrika 85, 549-559.
+Chan, T. F., Golub, G. H. and Mulet, P. (1999). A nonlinear primal-dual method for total
+variation-based image restoration. SIAM Journal on Scientific Computing 20, 1964-1977.
+Cressie, N. and Read, T. R. C. (1984). Multinomial goodness-of-fit tests. Journal of the Royal
+Statistical Society B 46, 440-464.
+Knoblauch, J. and Vomfell, L. (2020). Robust Bayesian inference for discrete outcomes with the total
+variation distance. arXiv:2010.13456.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from tvdbayes._array import tiny, xp
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
+from tvdbayes.objective._kinds import (
+    AbstractDivergence,
+    AbstractGroupDivergence,
+    AbstractRowDivergence,
+)
+from tvdbayes.objective._terms import AbstractComparison
 
 __all__ = [
     "KLD",
@@ -32,91 +64,8 @@ __all__ = [
     "PowerDivergence",
 ]
 
-Group = TypeVar("Group")
-Row = TypeVar("Row")
-
-
 TINY = 1e-100
 """What a comparison of one's own may take for a mass of 0 in double precision."""
-
-
-class AbstractDivergence(ABC):
-    """A way to compare a table with a model."""
-
-    name: ClassVar[str]
-    on_groups: ClassVar[bool]
-    """Whether masses of groups are compared, so that the partition matters."""
-    kinked: ClassVar[bool] = False
-    """Whether the divergence has kinks, which solvers smooth away and back."""
-    sums: ClassVar[bool] = False
-    """Whether every step sums over the whole support."""
-    folds: ClassVar[bool] = False
-    """Whether, of two outcomes, comparing one is enough (see `compare_halves`)."""
-
-    @abstractmethod
-    def build(
-        self,
-        *,
-        group: "Callable[[AbstractGroupDivergence], Group]",
-        row: "Callable[[AbstractRowDivergence], Row]",
-    ) -> Group | Row:
-        """Call the builder that is named after this divergence's kind."""
-
-
-class AbstractComparison(ABC):
-    """A group divergence at given masses of units, (U, B), with derivatives in the model mass.
-
-    A divergence with kinks is smoothed: `tau` (B,) is the width of the smoothing as a share of a
-    unit's data mass, 0 the divergence itself. Divergences without kinks ignore it.
-    """
-
-    @abstractmethod
-    def total(self, tau: Array) -> Array:
-        """The smoothed divergence, (B,)."""
-
-    @abstractmethod
-    def derivatives(self, tau: Array, pull: Array | None) -> tuple[Array, Array]:
-        """First and second derivative of each unit's term in its model mass, (U, B).
-
-        ``pull`` is what `pull_after` said of this point, an estimate of the multipliers of the
-        kinks. Given one, the curvature of a kinked term is the primal-dual one, which stays
-        informative as the smoothing shrinks (Chan, Golub and Mulet 1999).
-        """
-
-    @abstractmethod
-    def pull_after(self, tau: Array, bend: Array, change: Array) -> Array:
-        """Estimate the multipliers once model masses have changed; `bend` is the curvature."""
-
-
-class AbstractGroupDivergence(AbstractDivergence):
-    """Sum over units (a group and an outcome seen in it) of a term in data mass and model mass.
-
-    The data masses of a draw sum to 1 and are at least `tiny`.
-    """
-
-    on_groups: ClassVar[bool] = True
-
-    def build(
-        self,
-        *,
-        group: "Callable[[AbstractGroupDivergence], Group]",
-        row: "Callable[[AbstractRowDivergence], Row]",
-    ) -> Group | Row:
-        return group(self)
-
-    @abstractmethod
-    def term(self, data_mass: Array, model_mass: Array) -> Array:
-        """The terms whose sum over units is the divergence."""
-
-    @abstractmethod
-    def compare(self, data_mass: Array, model_mass: Array) -> AbstractComparison:
-        """The divergence at these masses, ready for derivatives."""
-
-    def compare_halves(
-        self, data_mass: Array, model_mass: Array, whole: Array
-    ) -> AbstractComparison:
-        """The same for two outcomes of which one is given; the other has the rest of `whole`."""
-        raise NotImplementedError(f"{type(self).__name__} compares every outcome.")
 
 
 @dataclass(frozen=True)
@@ -183,18 +132,18 @@ class _Excess(AbstractComparison):
         total: Array = xp.einsum("ub,ub->b", self.scale, terms)
         return total
 
-    def derivatives(self, tau: Array, pull: Array | None) -> tuple[Array, Array]:
+    def derivatives(self, tau: Array, dual: Array | None) -> tuple[Array, Array]:
         distance = self._distance(tau)
         sign = self.excess / distance
-        bend = 1 - (sign if pull is None else pull) * sign
-        bend /= distance
-        bend /= self.scale
-        bend *= self.kink
-        return -self.linear - self.kink * sign, bend
+        curvature = 1 - (sign if dual is None else dual) * sign
+        curvature /= distance
+        curvature /= self.scale
+        curvature *= self.kink
+        return -self.linear - self.kink * sign, curvature
 
-    def pull_after(self, tau: Array, bend: Array, change: Array) -> Array:
-        pull: Array = self.excess / self._distance(tau) - (bend / self.kink) * change
-        return xp.clip(pull, -1.0, 1.0, out=pull)
+    def dual_after(self, tau: Array, curvature: Array, change: Array) -> Array:
+        dual: Array = self.excess / self._distance(tau) - (curvature / self.kink) * change
+        return xp.clip(dual, -1.0, 1.0, out=dual)
 
 
 @dataclass(frozen=True)
@@ -283,43 +232,12 @@ class _Affinity(AbstractComparison):
         total: Array = (self.data_mass - self._mean).sum(0)
         return total
 
-    def derivatives(self, tau: Array, pull: Array | None) -> tuple[Array, Array]:
+    def derivatives(self, tau: Array, dual: Array | None) -> tuple[Array, Array]:
         slope = -self.tuning * self._mean / self.model_mass
         return slope, (self.tuning - 1) * slope / self.model_mass
 
-    def pull_after(self, tau: Array, bend: Array, change: Array) -> Array:
+    def dual_after(self, tau: Array, curvature: Array, change: Array) -> Array:
         return change
-
-
-class AbstractRowDivergence(AbstractDivergence):
-    """Mean over cells of a loss in the log-probability, plus a sum over the support if `power`.
-
-    Up to a constant of the table: the same expression with the table's own conditional
-    probabilities is subtracted, so that a model equal to the table has divergence 0.
-    """
-
-    on_groups: ClassVar[bool] = False
-
-    likelihood: ClassVar[bool] = False
-    """Whether the loss is minus the log-probability itself."""
-    power: float = 0.0
-    """If positive, the sum over the support of ``pmf ** power`` is added for every row."""
-
-    def build(
-        self,
-        *,
-        group: Callable[[AbstractGroupDivergence], Group],
-        row: "Callable[[AbstractRowDivergence], Row]",
-    ) -> Group | Row:
-        return row(self)
-
-    @abstractmethod
-    def loss(self, log_pmf: Array) -> Array:
-        """Loss of a cell."""
-
-    @abstractmethod
-    def derivatives(self, log_pmf: Array) -> tuple[Array, Array]:
-        """First and second derivative of `loss`, of a shape that broadcasts."""
 
 
 @dataclass(frozen=True)
@@ -328,18 +246,18 @@ class KLD(AbstractRowDivergence):
 
     Examples
     --------
-    By name it is ``divergence="kld"``: the ordinary Bayesian bootstrap, which follows wrong rows.
-    Every fit has it at its side anyway, in ``kld_draws`` (which the default widens for leverage and
-    for few rows):
+    By name it is ``divergence="kld"``: the Bayesian bootstrap of the likelihood fit, which follows
+    wrong rows. Every fit has it at its side anyway, in ``kld_draws`` (which the default widens for
+    leverage and for few rows):
 
     >>> import numpy as np, tvdbayes as tb
     >>> y = np.random.default_rng(0).poisson(3, 2000)
     >>> y[:200] += 20
-    >>> ordinary = tb.fit("y ~ 1", {"y": y}, divergence=tb.KLD(), n_draws=200)
-    >>> print(f"rate {np.exp(ordinary.estimate[0]):.1f}")
+    >>> likelihood_fit = tb.fit("y ~ 1", {"y": y}, divergence=tb.KLD(), n_draws=200)
+    >>> print(f"rate {np.exp(likelihood_fit.estimate[0]):.1f}")
     rate 5.0
     >>> robust = tb.fit("y ~ 1", {"y": y}, refine=None, n_draws=200)
-    >>> bool(np.allclose(robust.kld_draws, ordinary.draws))
+    >>> bool(np.allclose(robust.kld_draws, likelihood_fit.draws))
     True
     """
 

@@ -114,7 +114,7 @@ def _fit(posterior: Posterior, neighbour: Neighbour) -> Posterior | None:
     By maximum likelihood, which is fast: it explains all rows only if the family does.
     """
     cells, family = posterior.cells, neighbour.family
-    first = posterior.model.bind(cells, cells).linear.blocks[0]
+    first = posterior.model.bind(cells, cells).blocks[0]
     further = ((-1,),) * (len(family.predictors) - 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TVDBayesWarning)

@@ -231,7 +231,7 @@ def drop_worst(
         # The shift undoes what random weights do, and here there are none.
         solved = solve_tables(plan_of(posterior).uncentred(), _trimmed(cells.p, order, wanted))
     means = (posterior.draws.mean(0), posterior.kld_draws.mean(0)) if posterior.n_draws else ()
-    estimates = solved.robust.theta.T, solved.twin.theta.T
+    estimates = solved.robust.theta.T, solved.likelihood.theta.T
     return DropWorst(posterior.param_names, wanted, *estimates, *means)
 
 

@@ -21,41 +21,81 @@ from tvdbayes.models.model import Model
 from tvdbayes.models.predictors import MLP, BoundNetwork
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import KLD, AbstractDivergence
-from tvdbayes.sampling.neural import Masses, Trainer, device_for, held_out_share
-from tvdbayes.sampling.plan import AUTO_RIDGE, AbstractPlan, NewtonPlan, Refine, Solved, prepare
+from tvdbayes.sampling.neural import (
+    Masses,
+    Trainer,
+    bound_network,
+    device_for,
+    held_out_share,
+)
+from tvdbayes.sampling.plan import AUTO_RIDGE, AbstractPlan, AbstractPrepared, Asked, Solved
 from tvdbayes.sampling.reweighting import explained
-from tvdbayes.sampling.weights import Prior, Stream
+from tvdbayes.sampling.search import prepare
+from tvdbayes.sampling.weights import Stream
 from tvdbayes.solvers import Solution, Status, newton
 
-__all__ = ["NetworkPlan", "prepare_networks"]
+__all__ = ["NetworkPlan", "networks_again", "prepare_networks"]
 
 _BEND = 0.1
-"""If the ordinary network explains so much more of the mass, it is the truth that is bent, not the
-data: the robust network then begins at the ordinary one. Up to about a tenth of wrong rows, all of
-one kind, are resisted."""
+"""If the network of the likelihood fit explains so much more of the mass, the truth is bent, not
+the data: the robust network then begins at that one. Up to about a tenth of wrong rows, all of one
+kind, are resisted."""
 
 
 @dataclass(frozen=True, eq=False)
 class NetworkPlan(AbstractPlan):
-    """Training of two networks for each table, ordinary and robust.
+    """Training of two networks for each table, by likelihood and robust.
 
     Parameters
     ----------
-    line : NewtonPlan or None
+    line : AbstractPlan or None
         How the linear fits are found that networks begin at; None begins at random.
     settings : MLP
     device : Device
         Where networks are trained.
     """
 
-    line: NewtonPlan | None
+    line: AbstractPlan | None
     settings: MLP
     device: Device
+
+    @classmethod
+    def starting(
+        cls,
+        layout: Layout,
+        divergence: AbstractDivergence,
+        *,
+        settings: MLP,
+        device: Device,
+        line: AbstractPlan | None,
+        asked: Asked,
+    ) -> "NetworkPlan":
+        """The plan whose networks begin at lines that are fitted like this."""
+        return cls(
+            # The ridge is that of the lines; weights have their decay.
+            robust=Objective(layout, divergence, 0.0 if line is None else line.robust.ridge),
+            likelihood=Objective(layout, KLD()),
+            shift=np.zeros(layout.bound.n_params),
+            rescued=False,
+            line=line,
+            settings=settings,
+            device=device,
+            **asked,
+        )
+
+    @property
+    def prepared(self) -> AbstractPrepared | None:
+        """See `AbstractPlan`; that of the lines."""
+        return None if self.line is None else self.line.prepared
+
+    @property
+    def minimiser(self) -> None:
+        """See `AbstractPlan`; a network is known only once it has been trained."""
 
     def solve(
         self,
         robust: Objective,
-        twin: Objective,
+        likelihood: Objective,
         p: Array,
         first: int = 0,
         wanted: int | None = None,
@@ -65,12 +105,12 @@ class NetworkPlan(AbstractPlan):
         lines = None if self.line is None else _Lines.fit(self.line, robust.layout.cells, p)
         lines = None if lines is None else lines.first(wanted)
         rngs = Stream.draws(self.seed, Stream.TRAINING, first)
-        return self.train(robust, twin, p[:, :wanted], lines, rngs)
+        return self.train(robust, likelihood, p[:, :wanted], lines, rngs)
 
     def train(
         self,
         robust: Objective,
-        twin: Objective,
+        likelihood: Objective,
         p: Array,
         lines: "_Lines | None",
         rngs: Iterable[np.random.Generator],
@@ -85,20 +125,20 @@ class NetworkPlan(AbstractPlan):
         ]
         random, held_out = (np.stack(parts, axis=1) for parts in zip(*made, strict=True))
         masses = Masses.split(p, held_out)
-        start = random if lines is None else bound.with_line(random, lines.ordinary)
-        ordinary = trainer.train(KLD(), masses, start)
-        found = ordinary
+        start = random if lines is None else bound.with_line(random, lines.likelihood)
+        likelihood_fit = trainer.train(KLD(), masses, start)
+        found = likelihood_fit
         if robust.divergence != KLD():
-            start = ordinary.theta if lines is None else bound.with_line(random, lines.robust)
+            start = likelihood_fit.theta if lines is None else bound.with_line(random, lines.robust)
             found = trainer.train(robust.divergence, masses, start, self.settings.second_rate)
         problem = robust.on(p)
         distance = problem.distance(found.theta)
-        bent = np.flatnonzero(distance > problem.distance(ordinary.theta) + _BEND)
+        bent = np.flatnonzero(distance > problem.distance(likelihood_fit.theta) + _BEND)
         if bent.size and lines is not None and robust.divergence.on_groups:
             again = trainer.train(
                 robust.divergence,
                 masses.take(bent),
-                ordinary.theta[:, bent],
+                likelihood_fit.theta[:, bent],
                 self.settings.second_rate,
             )
             found = found.replaced_by(again, bent)
@@ -113,8 +153,8 @@ class NetworkPlan(AbstractPlan):
         return Solved(
             _in_user_units(found, bound, distance),
             distance,
-            _in_user_units(ordinary, bound, ordinary.value),
-            twin.on(p).distance(ordinary.theta),
+            _in_user_units(likelihood_fit, bound, likelihood_fit.value),
+            likelihood.on(p).distance(likelihood_fit.theta),
         )
 
     @cached_property
@@ -133,40 +173,40 @@ class _Lines:
     They were fitted in a `block` of tables, of which some may have been left out since.
     """
 
-    plan: NewtonPlan
+    plan: AbstractPlan
     cells: Cells
     robust: Array
-    ordinary: Array
+    likelihood: Array
     block: int
 
     @classmethod
-    def fit(cls, plan: NewtonPlan, cells: Cells, p: Array) -> "_Lines":
+    def fit(cls, plan: AbstractPlan, cells: Cells, p: Array) -> "_Lines":
         """Fit lines to tables p (m, B)."""
-        robust, twin = cls._objectives(plan, cells)
-        solved = plan.solve(robust, twin, p)
-        return cls(plan, cells, solved.robust.theta, solved.twin.theta, p.shape[1])
+        robust, likelihood = cls._objectives(plan, cells)
+        solved = plan.solve(robust, likelihood, p)
+        return cls(plan, cells, solved.robust.theta, solved.likelihood.theta, p.shape[1])
 
     def first(self, n: int | None) -> "_Lines":
         """The first n of them."""
-        return replace(self, robust=self.robust[:, :n], ordinary=self.ordinary[:, :n])
+        return replace(self, robust=self.robust[:, :n], likelihood=self.likelihood[:, :n])
 
     def on(self, p: Array) -> Array:
         """Maximum likelihood on other masses (m, B) of the same cells."""
-        _, twin = self._objectives(self.plan, self.cells)
-        bound, n = twin.layout.bound, p.shape[1]
+        _, likelihood = self._objectives(self.plan, self.cells)
+        bound, n = likelihood.layout.bound, p.shape[1]
 
         def whole(values: Array) -> Array:
             return np.pad(values, ((0, 0), (0, self.block - n)), mode="edge")
 
-        found = newton(twin.on(whole(p / p.sum(0))), bound.from_user(whole(self.robust)))
+        found = newton(likelihood.on(whole(p / p.sum(0))), bound.from_user(whole(self.robust)))
         return bound.to_user(found.theta)[:, :n]
 
     @staticmethod
-    def _objectives(plan: NewtonPlan, cells: Cells) -> tuple[Objective, Objective]:
+    def _objectives(plan: AbstractPlan, cells: Cells) -> tuple[Objective, Objective]:
         if cells is plan.robust.layout.cells:
-            return plan.robust, plan.twin
+            return plan.robust, plan.likelihood
         robust = plan.robust.rebind(cells)
-        return robust, replace(plan.twin, layout=robust.layout)
+        return robust, replace(plan.likelihood, layout=robust.layout)
 
 
 def prepare_networks(
@@ -176,12 +216,8 @@ def prepare_networks(
     device: Device,
     *,
     ridge: float | Literal["auto"],
-    cells: Cells,
-    prior: Prior | None,
-    seed: int,
-    size: int,
     pilot: bool,
-    refine: Refine,
+    asked: Asked,
 ) -> tuple[NetworkPlan, Solved]:
     """Plan the linear fits, and train on the unweighted table."""
     if divergence.sums and layout.family.counts:
@@ -191,40 +227,55 @@ def prepare_networks(
         )
     line = None
     if settings.direct:
-        bound: BoundNetwork = layout.bound.network
-        linear = replace(layout, model=Model(layout.family, bound.line))
-        line, _ = prepare(
-            linear,
-            divergence,
-            ridge=ridge,
-            cells=cells,
-            prior=prior,
-            seed=seed,
-            size=size,
-            pilot=pilot,
-        )
-        # Where classes are separated a line without a ridge would be certain everywhere.
-        line = replace(line, twin=replace(line.twin, ridge=AUTO_RIDGE))
-    plan = NetworkPlan(
-        # The ridge is that of the lines; weights have their decay.
-        robust=Objective(layout, divergence, 0.0 if line is None else line.robust.ridge),
-        twin=Objective(layout, KLD()),
-        shift=np.zeros(layout.bound.n_params),
-        cells=cells,
-        prior=prior,
-        seed=seed,
-        size=size,
-        rescued=False,
-        refine=refine,
-        line=line,
-        settings=settings,
-        device=device,
+        of_lines = _of_lines(layout, settings)
+        found, _ = prepare(of_lines, divergence, ridge=ridge, pilot=pilot, **_closest(asked))
+        line = _held(found)
+    plan = NetworkPlan.starting(
+        layout, divergence, settings=settings, device=device, line=line, asked=asked
     )
-    p, rng = layout.cells.p[:, None], Stream.generator(seed, Stream.TRAINING)
+    p, rng = layout.cells.p[:, None], Stream.generator(asked["seed"], Stream.TRAINING)
     lines = None if line is None else _Lines.fit(line, layout.cells, p)
     # A single network is trained as fast here, and comes out the same for every device.
     here = replace(plan, device=device_for(None, layout.family))
-    return plan, here.train(plan.robust, plan.twin, p, lines, [rng])
+    return plan, here.train(plan.robust, plan.likelihood, p, lines, [rng])
+
+
+def networks_again(
+    layout: Layout,
+    divergence: AbstractDivergence,
+    *,
+    settings: MLP,
+    device: Device,
+    kept: AbstractPrepared | None,
+    asked: Asked,
+) -> NetworkPlan | None:
+    """The plan of networks that begin at lines with these starts; None if the starts are needed."""
+    line = None
+    if settings.direct:
+        if kept is None:
+            return None
+        line = _held(kept.plan(_of_lines(layout, settings), divergence, _closest(asked)))
+    return NetworkPlan.starting(
+        layout, divergence, settings=settings, device=device, line=line, asked=asked
+    )
+
+
+def _of_lines(layout: Layout, settings: MLP) -> Layout:
+    """The layout with a linear predictor of the same columns."""
+    line = bound_network(settings, layout).line
+    return replace(layout, model=Model(layout.family, line))
+
+
+def _closest(asked: Asked) -> Asked:
+    return {**asked, "refine": None}
+
+
+def _held(line: AbstractPlan) -> AbstractPlan:
+    """The plan with a ridge on its likelihood fits.
+
+    Where classes are separated a line without one would be certain everywhere.
+    """
+    return replace(line, likelihood=replace(line.likelihood, ridge=AUTO_RIDGE))
 
 
 def _in_user_units(found: Solution, bound: BoundNetwork, value: Array) -> Solution:

@@ -6,13 +6,13 @@ from typing import Literal
 
 import numpy as np
 
-from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
 from tvdbayes.objective.divergences import KLD, AbstractDivergence
 from tvdbayes.objective.partitions import AbstractPartition, Bins, Distinct, GroupReport
 from tvdbayes.sampling.html import html_table
+from tvdbayes.sampling.plan import AbstractPrepared
 from tvdbayes.sampling.rows_used import rows_used
 from tvdbayes.sampling.summary import IntervalKind, Summary, summarise
 from tvdbayes.sampling.weights import Prior
@@ -44,7 +44,7 @@ class Options:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior:
-    """Posterior draws with their ordinary twins, and provenance.
+    """Posterior draws beside those of the likelihood fit, and provenance.
 
     Parameters
     ----------
@@ -96,6 +96,9 @@ class Posterior:
         the draws themselves.
     kept_rows : KeptRows or None
         The rows that a trimmed likelihood keeps.
+    prepared : AbstractPrepared or None
+        Starts of the draws, with which other tables are solved in the same way without solving
+        this one again. None where there are no draws, or a prior and a trimmed likelihood.
 
     Examples
     --------
@@ -134,6 +137,7 @@ class Posterior:
     prior: Prior | None = None
     refine: Literal["reweight", "trim"] | None = None
     kept_rows: KeptRows | None = None
+    prepared: AbstractPrepared | None = None
 
     @property
     def n_draws(self) -> int:
@@ -169,7 +173,7 @@ class Posterior:
 
     @property
     def twin(self) -> "Posterior":
-        """The ordinary analysis on the same random weights, as a record of its own.
+        """The likelihood fit on the same random weights, as a record of its own.
 
         Examples
         --------
@@ -193,6 +197,7 @@ class Posterior:
             bins=None,
             refine=None,
             kept_rows=None,
+            prepared=None,
             options=Options(Distinct(), ridge=0.0, bins="none"),
         )
 
@@ -203,7 +208,8 @@ class Posterior:
         kind: IntervalKind = "equal",
         rope: tuple[float, float] | None = None,
     ) -> Summary:
-        """Coefficients with intervals, robust beside ordinary; `Fit.summary` has the arguments.
+        """Coefficients with intervals, beside those of the likelihood fit; `Fit.summary` has the
+        arguments.
 
         Examples
         --------
@@ -234,16 +240,14 @@ class Posterior:
         >>> posterior = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=0)
         >>> posterior.require_coefficients("to print", "predictions")
         """
-        if not self.model.predictor.averages:
-            raise SettingsError(
-                f"A network has no coefficients {wanted}; ask for {instead} instead."
-            )
+        self.model.predictor.require_coefficients(wanted, instead)
 
     def _repr_html_(self) -> str:
-        below = self.model.predictor.fitted_by(
-            solving=lambda: self.summary()._repr_html_() if self.n_draws > 1 else "",
-            training=lambda _: self._training() if self.n_draws else "",
-        )
+        below = ""
+        if not self.model.predictor.averages:
+            below = self._training() if self.n_draws else ""
+        elif self.n_draws > 1:
+            below = self.summary()._repr_html_()
         return f"<p>{escape(repr(self))}</p>{below}"
 
     def _training(self) -> str:
@@ -264,18 +268,12 @@ class Posterior:
         return f"{name} {self.minimiser_distance:.3g}"
 
     def __repr__(self) -> str:
-        def ended(status: Status) -> str:
-            return f"{np.mean(self.status == status) if self.n_draws else 1.0:.1%}"
-
-        kind, end = self.model.predictor.fitted_by(
-            solving=lambda: ("", f"{ended(Status.CONVERGED)} certified minima"),
-            training=lambda network: (
-                f" network {network.hidden}",
-                f"{self._closeness}, {ended(Status.TRAINED)} trained networks",
-            ),
-        )
+        predictor = self.model.predictor
+        well = np.isin(self.status, [Status.CONVERGED, Status.TRAINED])
+        share = f"{well.mean() if self.n_draws else 1.0:.1%}"
+        close = "" if predictor.averages else f"{self._closeness}, "
         return (
-            f"<{type(self.model.family).__name__}{kind} fit by {self.divergence.name}: "
+            f"<{type(self.model.family).__name__}{predictor.label} fit by {self.divergence.name}: "
             f"{self.n_draws} draws of {len(self.param_names)} parameters, {self.cells.n_obs:g} "
-            f"rows in {self.cells.n_cells} cells, {end}>"
+            f"rows in {self.cells.n_cells} cells, {close}{share} {predictor.ends.found}>"
         )

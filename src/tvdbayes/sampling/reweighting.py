@@ -2,7 +2,17 @@
 
 The closest model in total variation says which outcomes hold more mass than can be explained. Their
 weight is cut to what can, and weighted maximum likelihood uses the rest of the data at its full
-efficiency.
+efficiency. With masses p(u) and f(u; theta) of the units, of which n rows are seen,
+
+    theta <- argmax sum_{x, y} p(x, y) v(u) log f(y | x; theta),
+    v(u) = 1 if p(u) <= f(u) + 3 sqrt(f(u) / n), else g(u) f(u) / p(u),
+
+where g(u) is the share of the group of u that is left.
+
+References
+----------
+Gervini, D. and Yohai, V. J. (2002). A class of robust and fully efficient regression estimators.
+Annals of Statistics 30, 583-616.
 """
 
 from tvdbayes._array import xp
@@ -14,6 +24,7 @@ from tvdbayes.trimming import good_share
 __all__ = ["explained", "reweighted_fit"]
 
 _PASSES = 3
+"""Times that weights and fit are renewed, chosen by trial on the designs of ``benchmarks``."""
 _DEVIATIONS = 3.0
 """Excess of data over model mass, in binomial standard deviations, that is called unexplained."""
 
@@ -36,7 +47,9 @@ def explained(layout: Layout, p: Array, theta: Array, n_obs: float) -> Array:
     return good_share(layout, p, theta, too_many)
 
 
-def reweighted_fit(layout: Layout, twin: Objective, p: Array, theta: Array, n_obs: float) -> Array:
+def reweighted_fit(
+    layout: Layout, likelihood: Objective, p: Array, theta: Array, n_obs: float
+) -> Array:
     """Weighted maximum likelihood (d, B) from robust parameters theta (d, B).
 
     ``layout`` must compare every outcome: of two, not just one.
@@ -45,5 +58,5 @@ def reweighted_fit(layout: Layout, twin: Objective, p: Array, theta: Array, n_ob
     for _ in range(_PASSES):
         kept = p * explained(layout, p, theta, n_obs)
         kept /= kept.sum(0)
-        theta = newton(twin.on(kept), theta).theta
+        theta = newton(likelihood.on(kept), theta).theta
     return theta

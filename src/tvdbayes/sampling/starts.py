@@ -12,6 +12,7 @@ from tvdbayes.objective import Layout
 __all__ = ["central_mass", "elemental", "least_squares", "lengths", "scan"]
 
 _FAR_OUT = 2.5
+"""Deviations from the median beyond which 1.2 % of a normal column lie."""
 
 
 def least_squares(layout: Layout) -> Array:
@@ -28,7 +29,7 @@ def least_squares(layout: Layout) -> Array:
 def elemental(layout: Layout, guess: Array, rng: np.random.Generator, n: int) -> Array:
     """Fits of the first predictor through random cells, (d, n); other predictors as in `guess`."""
     design, eta = _designs(layout)[0], _saturated(layout)[0]
-    first = layout.linear.slices[0]
+    first = layout.bound.slices[0]
     d = design.shape[1]
     # The d cells with the largest keys are a draw without replacement, weighted by mass.
     keys = np.log(layout.cells.p) + rng.gumbel(size=(n, eta.size))
@@ -50,13 +51,13 @@ def scan(layout: Layout, extra: Array, n_grid: int = 64) -> Array:
 
 
 def _designs(layout: Layout) -> list[Array]:
-    return [z[layout.cells.x_index] for z in layout.linear.designs]
+    return [z[layout.cells.x_index] for z in layout.bound.designs]
 
 
 def _saturated(layout: Layout) -> Array:
     """The predictors (k, m) that would make each cell's outcome the likeliest, offset removed."""
     eta = layout.family.saturated(layout.cell_pairs.y, layout.cell_pairs.trials)[..., 0].copy()
-    eta[0] -= layout.linear.offset[layout.cells.x_index]
+    eta[0] -= layout.bound.offset[layout.cells.x_index]
     return eta
 
 
@@ -77,6 +78,6 @@ def central_mass(layout: Layout) -> Array:
 def lengths(layout: Layout, theta: Array, sizes: tuple[float, ...] = (1.0, 2.0, 6.0)) -> Array:
     """Parameters (d,) and copies whose slopes are rescaled to these spreads of eta, (d, K)."""
     slopes = layout.bound.penalised
-    norm = np.sqrt(max(float(theta @ layout.bound.ridge_pull(theta[:, None])[:, 0]), 0.0))
+    norm = np.sqrt(max(float(theta @ layout.bound.ridge_gradient(theta[:, None])[:, 0]), 0.0))
     scales = [1.0] + [size / max(norm, 1e-12) for size in sizes]
     return np.column_stack([np.where(slopes, scale * theta, theta) for scale in scales])

@@ -1,4 +1,4 @@
-"""Draws in a table: mean, spread, interval and direction, robust beside ordinary."""
+"""Draws in a table: mean, spread, interval and direction, robust beside the likelihood fit."""
 
 from dataclasses import dataclass
 from html import escape
@@ -32,9 +32,9 @@ class Summary:
     ``mean``, ``sd``, ``low`` and ``high`` are those of the robust draws; ``direction`` is the share
     of draws on the commoner side of 0, ``rope`` that inside a region of practical equivalence,
     where one was given, and ``mc_error`` the Monte-Carlo error of the mean. ``kld_...`` is the
-    ordinary fit on the same random weights, ``diff...`` robust minus ordinary in pairs. A large
-    difference hints that the model does not fit, or that some rows drive the ordinary answer. A
-    small one does not, also where its interval excludes 0: one extreme row of clean data that is
+    likelihood fit on the same random weights, ``diff...`` robust minus likelihood fit in pairs. A
+    large difference hints that the model does not fit, or that some rows drive the likelihood fit.
+    A small one does not, also where its interval excludes 0: one extreme row of clean data that is
     dropped is enough for that. `Fit.check` asks for both, of all coefficients together.
     Differences that are all below a thousandth of the standard deviation, such as those that a weak
     ridge makes where no row is dropped, are 0.
@@ -61,7 +61,7 @@ class Summary:
     >>> pd.DataFrame(table.to_dict())[["parameter", "mean", "sd"]].round(2)
        parameter  mean    sd
     0  Intercept   1.1  0.01
-    >>> table["diff_high"].round(1)  # well below 0: wrong rows drive the ordinary answer
+    >>> table["diff_high"].round(1)  # well below 0: wrong rows drive the likelihood fit
     array([-0.5])
     """
 

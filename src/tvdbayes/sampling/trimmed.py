@@ -1,28 +1,44 @@
-"""Draws of the trimmed likelihood: the weights of rows are those of the fit, and are held."""
+"""Draws of the trimmed likelihood: the rows that are kept are those of the fit, and are held.
+
+For a reweighted table p and the share v(x, y) of each cell that is kept,
+
+    theta = argmax sum p v log f(y | x; theta) / sum p v - ridge * V(theta),
+    draw  = estimate + S (theta + shift - estimate),
+
+where V is the variance of the linear predictor, S widens for leverage (HC3) and few degrees of
+freedom (`trimming.sandwich`), and shift centres the draws at the estimate
+(`plan.calibrating_shift`).
+
+References
+----------
+MacKinnon, J. G. and White, H. (1985). Some heteroskedasticity-consistent covariance matrix
+estimators with improved finite sample properties. Journal of Econometrics 29, 305-325.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
+from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
 from tvdbayes.data.cells import Cells
 from tvdbayes.objective import Layout, Objective
-from tvdbayes.objective.divergences import KLD
+from tvdbayes.objective.divergences import KLD, AbstractDivergence
+from tvdbayes.sampling.closest import NewtonPlan
 from tvdbayes.sampling.plan import (
-    AUTO_RIDGE,
     AbstractPlan,
-    NewtonPlan,
+    AbstractPrepared,
+    Asked,
     Solved,
     calibrating_shift,
     pilot_tables,
 )
-from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.weights import block_size
 from tvdbayes.solvers import Solution, Status, newton
 from tvdbayes.trimming import RIDGE, KeptRows, trimmed_fit, widening
 
-__all__ = ["TrimmedPlan", "recorded_plan", "trimmed_plan"]
+__all__ = ["PreparedTrim", "Recentred", "TrimmedPlan", "trimmed_plan"]
 
 _STEEP = 10.0
 """Variance of the linear predictor below which no draw is held by the ridge alone."""
@@ -66,7 +82,7 @@ class TrimmedPlan(AbstractPlan):
 
     Parameters
     ----------
-    estimate, ordinary, closest : (d,)
+    estimate, likelihood_fit, closest : (d,)
         The fit to the whole table, maximum likelihood, and the closest model in total variation.
     rows : KeptRows
         The rows that are kept of the whole table.
@@ -74,23 +90,23 @@ class TrimmedPlan(AbstractPlan):
         Whether tables with other cells are known to be clean, so that all of their rows are kept.
     penalty : float
         The ridge of the weighted likelihood.
-    robust_draws, twin_draws : Recentred
+    robust_draws, likelihood_draws : Recentred
         What makes draws of solutions.
     """
 
     estimate: Array
-    ordinary: Array
+    likelihood_fit: Array
     closest: Array
     rows: KeptRows
     clean: bool
     penalty: float
     robust_draws: Recentred
-    twin_draws: Recentred
+    likelihood_draws: Recentred
 
     def solve(
         self,
         robust: Objective,
-        twin: Objective,
+        likelihood: Objective,
         p: Array,
         first: int = 0,
         wanted: int | None = None,
@@ -98,17 +114,18 @@ class TrimmedPlan(AbstractPlan):
         """Solve tables p (m, B)."""
         layout = robust.layout
         kept = p * self._share(layout)[:, None]
-        likelihood = Objective(layout, KLD(), self.penalty, reference=self.estimate)
-        found = _minimum(likelihood, kept / kept.sum(0), self.estimate)
+        of_kept = Objective(layout, KLD(), self.penalty, reference=self.estimate)
+        found = _minimum(of_kept, kept / kept.sum(0), self.estimate)
         if self.penalty <= RIDGE:
-            found = _held(likelihood, kept / kept.sum(0), found)
-        ordinary = _minimum(twin, p, self.ordinary)
-        theta, twin_theta = self.robust_draws(found.theta), self.twin_draws(ordinary.theta)
+            found = _held(of_kept, kept / kept.sum(0), found)
+        likelihood_fit = _minimum(likelihood, p, self.likelihood_fit)
+        theta = self.robust_draws(found.theta)
+        likelihood_theta = self.likelihood_draws(likelihood_fit.theta)
         return Solved(
             replace(found, theta=layout.bound.to_user(theta)),
             _distance(robust, p, theta),
-            replace(ordinary, theta=layout.bound.to_user(twin_theta)),
-            twin.on(p).distance(twin_theta),
+            replace(likelihood_fit, theta=layout.bound.to_user(likelihood_theta)),
+            likelihood.on(p).distance(likelihood_theta),
         )
 
     def _share(self, layout: Layout) -> Array:
@@ -123,7 +140,7 @@ class TrimmedPlan(AbstractPlan):
             known = dict(zip(_keys(self.robust.layout.cells), self.rows.share, strict=True))
             return np.array([known.get(key, 1.0) for key in _keys(cells)])
         layout = replace(layout, fold=False)
-        rows = trimmed_fit(layout, self.ordinary, self.closest, self.penalty)[1]
+        rows = trimmed_fit(layout, self.likelihood_fit, self.closest, self.penalty)[1]
         return rows.share
 
     @property
@@ -145,6 +162,26 @@ class TrimmedPlan(AbstractPlan):
         far[data.x_index] = self.rows.far[cells.x_index[held]]
         return replace(self.rows, share=np.clip(share, 0.0, 1.0), far=far)
 
+    @property
+    def prepared(self) -> "PreparedTrim | None":
+        """See `AbstractPlan`; None with a prior, whose share of the rows is not on record."""
+        layout, reference = self.robust.layout, self.robust.reference
+        if reference is None or self.prior is not None or layout.cells is not layout.scale_on:
+            return None
+        return PreparedTrim(
+            reference,
+            self.likelihood_fit,
+            self.robust.ridge,
+            self.closest,
+            self.robust_draws,
+            self.likelihood_draws,
+        )
+
+    @property
+    def minimiser(self) -> Array:
+        """See `AbstractPlan`."""
+        return self.estimate
+
     def for_replicates(self) -> "TrimmedPlan":
         """See `AbstractPlan`; all rows of replicates are good."""
         return replace(self.uncentred(), clean=True)
@@ -154,41 +191,58 @@ class TrimmedPlan(AbstractPlan):
         return replace(
             self,
             robust_draws=Recentred.nothing(self.estimate),
-            twin_draws=Recentred.nothing(self.ordinary),
+            likelihood_draws=Recentred.nothing(self.likelihood_fit),
         )
 
 
-def recorded_plan(
-    layout: Layout, posterior: Posterior, kept: KeptRows, size: int
-) -> tuple[TrimmedPlan, Solved]:
-    """The plan behind the record of a trimmed likelihood, without correction of its draws.
+@dataclass(frozen=True, eq=False)
+class PreparedTrim(AbstractPrepared):
+    """Starts and correction of the draws of a `TrimmedPlan`; all parameters are standardised.
 
-    Also the solution for the table of the record.
+    Parameters
+    ----------
+    reference, likelihood_fit, ridge
+        As in `PreparedSearch`.
+    closest : (d,)
+        The closest model, in the digits that its trip through the user's units left.
+    robust_draws, likelihood_draws : Recentred
+        What makes draws of solutions.
     """
-    centre, ordinary = (
-        layout.bound.from_user(theta[:, None])[:, 0]
-        for theta in (posterior.minimiser, posterior.kld_minimiser)
-    )
-    plan = TrimmedPlan(
-        robust=Objective(layout, posterior.divergence, AUTO_RIDGE, reference=centre),
-        twin=Objective(layout, KLD(), reference=ordinary),
-        shift=np.zeros(len(centre)),
-        cells=posterior.cells,
-        prior=None,
-        seed=posterior.seed,
-        size=size,
-        rescued=False,
-        refine="trim",
-        estimate=centre,
-        ordinary=ordinary,
-        closest=centre,
-        rows=kept,
-        clean=False,
-        penalty=posterior.ridge,
-        robust_draws=Recentred.nothing(centre),
-        twin_draws=Recentred.nothing(ordinary),
-    )
-    return plan, plan.solve(plan.robust, plan.twin, layout.cells.p[:, None])
+
+    reference: Array
+    likelihood_fit: Array
+    ridge: float
+    closest: Array
+    robust_draws: Recentred
+    likelihood_draws: Recentred
+
+    def plan(
+        self,
+        layout: Layout,
+        divergence: AbstractDivergence,
+        asked: Asked,
+        *,
+        rows: KeptRows | None = None,
+        penalty: float = 0.0,
+    ) -> TrimmedPlan:
+        """See `AbstractPrepared`."""
+        if rows is None:
+            raise SettingsError("A record of a trimmed likelihood must hold the rows that it kept.")
+        return TrimmedPlan(
+            robust=Objective(layout, divergence, self.ridge, reference=self.reference),
+            likelihood=Objective(layout, KLD(), reference=self.likelihood_fit),
+            shift=np.zeros(len(self.likelihood_fit)),
+            rescued=False,
+            estimate=self.robust_draws.estimate,
+            likelihood_fit=self.likelihood_fit,
+            closest=self.closest,
+            rows=rows,
+            clean=False,
+            penalty=penalty,
+            robust_draws=self.robust_draws,
+            likelihood_draws=self.likelihood_draws,
+            **asked,
+        )
 
 
 def trimmed_plan(
@@ -202,10 +256,12 @@ def trimmed_plan(
     penalty = RIDGE if ridge == "auto" else max(ridge, RIDGE)
     layout = replace(plan.robust.layout.at_home(), fold=False)
     closest = layout.bound.from_user(found.robust.theta)[:, 0]
-    estimate, rows = trimmed_fit(layout, plan.ordinary, closest, penalty, _mass_of_prior(layout))
+    estimate, rows = trimmed_fit(
+        layout, plan.likelihood_fit, closest, penalty, _mass_of_prior(layout)
+    )
     trimmed = TrimmedPlan(
         robust=plan.robust,
-        twin=plan.twin,
+        likelihood=plan.likelihood,
         shift=np.zeros(len(estimate)),
         cells=plan.cells,
         prior=plan.prior,
@@ -214,18 +270,18 @@ def trimmed_plan(
         rescued=False,
         refine="trim",
         estimate=estimate,
-        ordinary=plan.ordinary,
+        likelihood_fit=plan.likelihood_fit,
         closest=closest,
         rows=rows,
         clean=False,
         penalty=penalty,
         robust_draws=Recentred.nothing(estimate),
-        twin_draws=Recentred.nothing(plan.ordinary),
+        likelihood_draws=Recentred.nothing(plan.likelihood_fit),
     )
-    solved = trimmed.solve(plan.robust, plan.twin, layout.cells.p[:, None])
+    solved = trimmed.solve(plan.robust, plan.likelihood, layout.cells.p[:, None])
     if not pilot:
         return trimmed, solved
-    parts = [trimmed.solve(plan.robust, plan.twin, p) for p in pilot_tables(plan)]
+    parts = [trimmed.solve(plan.robust, plan.likelihood, p) for p in pilot_tables(plan)]
 
     def draws(side: str, centre: Array, kept: Array) -> Recentred:
         raw = [layout.bound.from_user(getattr(part, side).theta) for part in parts]
@@ -236,7 +292,7 @@ def trimmed_plan(
         replace(
             trimmed,
             robust_draws=draws("robust", estimate, rows.share),
-            twin_draws=draws("twin", plan.ordinary, np.ones(len(rows.share))),
+            likelihood_draws=draws("likelihood", plan.likelihood_fit, np.ones(len(rows.share))),
         ),
         solved,
     )
@@ -259,7 +315,7 @@ def _held(objective: Objective, p: Array, found: Solution) -> Solution:
     `_HELD` of its deviation. Elsewhere the step is about 1e-5 of it.
     """
     bound, ridge = objective.layout.bound, objective.ridge
-    pull = bound.ridge_pull(found.theta)
+    pull = bound.ridge_gradient(found.theta)
     spread = (found.theta * pull).sum(0)
     index = np.flatnonzero(spread > _STEEP)
     if not index.size:
@@ -269,7 +325,7 @@ def _held(objective: Objective, p: Array, found: Solution) -> Solution:
     gradient = 2 * ridge * pull[:, index].T[:, :, None]
     step = np.linalg.pinv(hess.transpose(2, 0, 1), hermitian=True) @ gradient
     step = step[:, :, 0].T
-    moved = (step * bound.ridge_pull(step)).sum(0)
+    moved = (step * bound.ridge_gradient(step)).sum(0)
     held = index[moved > _HELD**2 * spread[index]]
     status = found.status.copy()
     status[held] = int(Status.SEPARATED)

@@ -20,11 +20,6 @@ _AT_THE_EDGE = 12.0
 """Log odds or log scales beyond this are as good as infinite."""
 
 
-_TRAINING = (
-    "still improving, or broke, when training ended (raise its epochs, or lower the learning rate)"
-)
-
-
 def warn_of(posterior: Posterior, rescued: bool, alone: int) -> None:
     """Say once, with counts, what the statuses say draw by draw.
 
@@ -32,8 +27,9 @@ def warn_of(posterior: Posterior, rescued: bool, alone: int) -> None:
     """
     n = posterior.status.size
     broken = alone in (Status.STALLED, Status.OUT_OF_STEPS)
-    if n == 0 and broken and not posterior.model.predictor.averages:
-        warn(f"The network was {_TRAINING}.", ConvergenceWarning)
+    ends = posterior.model.predictor.ends
+    if n == 0 and broken and ends.alone:
+        warn(ends.alone, ConvergenceWarning)
     _warn_of_groups(posterior)
     if rescued:
         warn(
@@ -61,12 +57,9 @@ def warn_of(posterior: Posterior, rescued: bool, alone: int) -> None:
             )
         badly = unsure(status)
         if is_frequent(badly, n):
-            how = posterior.model.predictor.fitted_by(
-                solving=lambda: "ended without a certified minimum",
-                training=lambda _: f"were {_TRAINING}",
-            )
             warn(
-                f"{badly} of {n} {label}draws {how}; `status` says which. They are kept.",
+                f"{badly} of {n} {label}draws {ends.badly}{ends.advice}; `status` says which. "
+                "They are kept.",
                 ConvergenceWarning,
             )
 

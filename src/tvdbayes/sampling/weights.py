@@ -1,9 +1,27 @@
 """Random reweightings of a table: the Bayesian bootstrap and the Dirichlet-process prior.
 
-A draw's weights are Gamma(count) for each cell, normalised: exactly the law of Dirichlet(1, ..., 1)
-over rows, added up by cell. Every draw has a stretch of random numbers of its own, so draw j
+A draw gives the rows the weights w ~ Dirichlet(1, ..., 1). Added up by cell,
+
+    p(x, y) = G(x, y) / sum G    with independent G(x, y) ~ Gamma(count of the cell).
+
+With a Dirichlet process of mass alpha around a base measure H the posterior is again one, of mass
+n + alpha around (n * data + alpha * H) / (n + alpha). If H is a table, p ~ Dirichlet(counts +
+alpha H) exactly; if it can only be sampled, each draw adds T atoms from H with weights
+Gamma(alpha / T), as in Algorithm 1 of the paper.
+
+Every draw has a stretch of random numbers of its own, so draw j
 depends on (seed, j) and the table only, whatever the model, the number of draws, workers or the
 memory: draws of two fits to the same table are paired.
+
+References
+----------
+Rubin, D. B. (1981). The Bayesian bootstrap. Annals of Statistics 9, 130-134.
+Ferguson, T. S. (1973). A Bayesian analysis of some nonparametric problems. Annals of Statistics 1,
+209-230.
+Lyddon, S., Walker, S. and Holmes, C. (2018). Nonparametric learning from Bayesian models with
+randomized objective functions. Advances in Neural Information Processing Systems 31.
+Knoblauch, J. and Vomfell, L. (2020). Robust Bayesian inference for discrete outcomes with the total
+variation distance. arXiv:2010.13456.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,6 +55,7 @@ _BLOCK_ELEMENTS = 1 << 19
 
 
 _FEW = 16
+"""Draws up to which a block may leave the cache: matrix products of fewer columns are slow."""
 _MOST_ELEMENTS = 9 << 20
 """Blocks of few draws may leave the cache, for the sake of matrix products, up to 72 MiB."""
 
@@ -45,8 +64,11 @@ _STRIDE = 0x9E3779B97F4A7C15F39CC0605CEDC835
 the draws evenly. A power of two would leave the lower bits of all of them the same."""
 
 _TOGETHER = 8
+"""Draws of weights for each task of a thread, chosen by trial."""
 _SAMPLE = 256
+"""Atoms, at least, that stand for a sampled base measure where the unweighted table is solved."""
 _MOST_ATOMS = 1_000_000
+"""More atoms than this would not fit into memory for a block of draws."""
 
 
 class Stream:

@@ -2,7 +2,7 @@
 
 from tvdbayes.solvers._problem import Accuracy, Expansion, KinkedProblem, Point, Problem
 from tvdbayes.solvers._solution import Solution, Status
-from tvdbayes.solvers.newton import newton
+from tvdbayes.solvers.newton import Newton, newton
 from tvdbayes.solvers.scalar import scalar
 from tvdbayes.solvers.starts import find_modes, solve_from_pool, spread_out
 
@@ -10,6 +10,7 @@ __all__ = [
     "Accuracy",
     "Expansion",
     "KinkedProblem",
+    "Newton",
     "Point",
     "Problem",
     "Solution",

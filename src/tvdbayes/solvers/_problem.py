@@ -45,8 +45,8 @@ class Expansion(Protocol):
     def hess(self) -> Array:
         """(d, d, B)."""
 
-    def pull_after(self, step: Array) -> Array:
-        """Estimate of the multipliers of the kinks after a step (d, B); last axis B."""
+    def dual_after(self, step: Array) -> Array:
+        """Estimate of the dual variables of the kinks after a step (d, B); last axis B."""
 
 
 class Point(Protocol):
@@ -55,8 +55,8 @@ class Point(Protocol):
     def merit(self, tau: Array) -> Array:
         """Smoothed value, (B,)."""
 
-    def expand(self, tau: Array, pull: Array | None) -> Expansion:
-        """Value, gradient and curvature; `pull` are multipliers carried from the last step."""
+    def expand(self, tau: Array, dual: Array | None) -> Expansion:
+        """Value, gradient and curvature; `dual` are dual variables carried from the last step."""
 
 
 class Problem(Protocol):

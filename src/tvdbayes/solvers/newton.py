@@ -1,26 +1,169 @@
 """Newton's method on many draws at once, with the kinks smoothed away and back.
 
-Every pass evaluates all unfinished draws at their own trial points. A draw whose trial lowers its
-merit takes a new Newton step and narrows its smoothing; the others shorten their step. The
-multipliers of the kinks are carried along (a primal-dual method), which keeps full steps possible
-as the smoothing goes to zero. Finished draws leave the batch, so stragglers cost little.
+Each draw minimises a smoothed function F(theta; tau) with gradient g and second derivative H, made
+positive definite where it is not. A step s solves
+
+    H s = -g,    theta <- theta + length * s,
+
+and is taken if F falls by at least ``armijo * length * (-g's)``, else it is shortened. The
+decrement ``-g's`` is twice the decrease that the quadratic model promises; the search ends where it
+is below the accuracy at the last width tau of the smoothing.
+
+For a kinked term the second derivative is the primal-dual one: dual variables of the kinks are
+carried from step to step, which keeps full steps possible as tau goes to zero. All draws are
+evaluated together, each at its own trial point, and finished draws leave the batch.
+
+References
+----------
+Nocedal, J. and Wright, S. J. (2006). Numerical Optimization, 2nd ed., chapter 3.
+Chan, T. F., Golub, G. H. and Mulet, P. (1999). A nonlinear primal-dual method for total
+variation-based image restoration. SIAM Journal on Scientific Computing 20, 1964-1977.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from tvdbayes._array import xp
-from tvdbayes._typing import Array
+from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.solvers._cholesky import solve_positive
-from tvdbayes.solvers._problem import Accuracy, Point, Problem
+from tvdbayes.solvers._problem import Accuracy, Expansion, Point, Problem
 from tvdbayes.solvers._solution import Solution, Status
 
-__all__ = ["newton"]
+__all__ = ["Newton", "newton"]
 
-_ARMIJO = 1e-4
-_SHORTEN = 0.3
-_SHORTEST = 1e-5
-_LONGEST = 5.0
-"""Longest step in standardised coordinates; a linear predictor rarely needs more in one go."""
+
+@dataclass(frozen=True)
+class Newton:
+    """The rules of the search; what accuracy is wanted belongs to the problem.
+
+    Parameters
+    ----------
+    armijo : float
+        Share of the promised decrease that a step must achieve: the usual 1e-4 refuses hardly any
+        step that goes down at all (Nocedal and Wright, section 3.1).
+    shorten : float
+        Factor of a refused step: four refusals take it to a hundredth. With 0.1 or 0.5 a count and
+        a logit problem took within 3 % as many evaluations.
+    shortest : float
+        Share of a Newton step below which the search is stuck: ten refusals in a row.
+    longest : float
+        Longest step in standardised coordinates; a linear predictor rarely needs more in one go.
+    full : float
+        Only after a step of more than this share of a Newton step is the smoothing narrowed: a
+        refusal (0.3) means that the quadratic model does not hold yet.
+    narrow : float
+        Factor of the width when the smoothing is narrowed. With 0.3 the same problems took 4 and
+        29 % more evaluations, with 0.01 8 % fewer and 3 % more.
+    compact : float
+        Share of open draws below which the batch is rebuilt without the finished ones. Without
+        that the same problems took a quarter to a half longer; 0.5 makes no difference.
+    max_iter : int
+        Evaluations at most. Ten to forty are usual.
+    """
+
+    armijo: float = 1e-4
+    shorten: float = 0.3
+    shortest: float = 1e-5
+    longest: float = 5.0
+    full: float = 0.3
+    narrow: float = 0.1
+    compact: float = 0.8
+    max_iter: int = 150
+
+    def minimise(
+        self, problem: Problem, start: Array, tau: float | None, goal: Accuracy
+    ) -> Solution:
+        """Minimise from start (d, B), smoothed from `tau` if given, to the accuracy."""
+        found = _Found.at(start)
+        batch = _Batch.begin(problem, start, goal.begin if tau is None else tau)
+        for _ in range(self.max_iter):
+            taken, last = self._evaluate(batch, found, goal)
+            open_before = batch.open_
+            done = self._finish(batch, found, taken, last, goal)
+            found.n_iter[batch.draws[open_before]] += 1
+            if done:
+                break
+            self._narrow_stuck(batch, taken, last, goal)
+            batch.compact(self.compact)
+            batch.trial = found.theta[:, batch.draws] + batch.length * batch.step
+        # Merits are values where there are no kinks; the last step hardly changes them.
+        value = problem.value(found.theta) if problem.kinked else found.reached
+        return Solution(
+            found.theta, value, found.status, found.n_iter, found.decrement, found.residual
+        )
+
+    def _evaluate(
+        self, batch: "_Batch", found: "_Found", goal: Accuracy
+    ) -> tuple[BoolArray, BoolArray]:
+        """Evaluate the trial points; which were taken, and whose smoothing is the last one."""
+        point = batch.problem.at(batch.trial)
+        with np.errstate(invalid="ignore"):
+            enough = batch.merit - self.armijo * batch.length * batch.promise
+            enough += goal.rounding * (1 + np.abs(batch.merit))
+        merit = point.merit(batch.widths)
+        taken = batch.open_ & (merit <= enough)
+        found.theta[:, batch.draws[taken]] = batch.trial[:, taken]
+        kinked = batch.problem.kinked
+        last = batch.widths <= goal.tau if kinked else np.ones(batch.draws.size, bool)
+        narrow = taken & ~last & (batch.length > self.full)
+        narrower = self._narrowed(point, batch, merit, goal.tau)
+        batch.widths = np.where(narrow, narrower, batch.widths)
+
+        view = point.expand(batch.widths, batch.dual)
+        with np.errstate(all="ignore"):
+            step = self._bounded(-solve_positive(view.hess, view.grad), view.grad)
+        batch.renew(view, step, taken, self.shorten)
+        found.note(batch, view, taken)
+        return taken, last
+
+    def _finish(
+        self, batch: "_Batch", found: "_Found", taken: BoolArray, last: BoolArray, goal: Accuracy
+    ) -> bool:
+        """Close the draws whose search has ended; whether none is left."""
+        draws, stuck = batch.draws, batch.open_ & (batch.length < self.shortest)
+        sure = taken & last & (batch.promise < goal.decrement)
+        # The last step is too short to be worth an evaluation, but not to be taken.
+        found.theta[:, draws[sure]] += batch.step[:, sure]
+        found.status[draws[sure]] = Status.CONVERGED
+        found.status[draws[stuck & last]] = Status.STALLED
+        batch.open_ = batch.open_ & ~(sure | (stuck & last))
+        return not batch.open_.any()
+
+    def _narrow_stuck(
+        self, batch: "_Batch", taken: BoolArray, last: BoolArray, goal: Accuracy
+    ) -> None:
+        """Narrow the smoothing where no progress is left at this width.
+
+        The draw takes a new step from the last point that was taken.
+        """
+        stuck = batch.open_ & (batch.length < self.shortest)
+        restart = ~last & (stuck | (taken & (batch.promise < goal.decrement)))
+        narrower = np.maximum(batch.widths * self.narrow, goal.tau)
+        batch.widths = np.where(restart, narrower, batch.widths)
+        batch.length = np.where(restart, 0.0, batch.length)
+        batch.merit = np.where(restart, np.inf, batch.merit)
+
+    def _narrowed(self, point: Point, batch: "_Batch", merit: Array, tau: float) -> Array:
+        """Widths (B,) that the smoothing goes on with, down to tau.
+
+        Narrowing pays once it changes more than the last step promised. Before that, too few kinks
+        would be left to steer by: in large tables they lie dense, and near the optimum.
+        """
+        promise, gain = batch.promise, merit - point.merit(self.narrow * batch.widths)
+        half_way = np.where(promise < 0.1 * gain, self.narrow, self.narrow**0.5)
+        factor = np.where(promise > gain, 1.0, half_way)
+        narrower: Array = np.maximum(batch.widths * factor, tau)
+        return narrower
+
+    def _bounded(self, step: Array, grad: Array) -> Array:
+        """The step, not too long; along the gradient where curvature overflowed."""
+        lost = ~np.isfinite(step).all(0)
+        if lost.any():
+            down = np.nan_to_num(-grad[:, lost], posinf=1.0, neginf=-1.0)
+            step[:, lost] = down / np.maximum(np.abs(down).max(0), 1.0)
+        size: Array = np.abs(step).max(0)
+        return step * np.minimum(1.0, self.longest / np.maximum(size, 1e-300))
 
 
 def newton(
@@ -29,93 +172,112 @@ def newton(
     *,
     tau: float | None = None,
     accuracy: Accuracy | None = None,
-    max_iter: int = 150,
+    rules: Newton = Newton(),
 ) -> Solution:
     """Minimise from start (d, B), with kinks smoothed, from `tau` if given, to the accuracy."""
-    n_draws = start.shape[1]
-    goal, kinked = accuracy or problem.accuracy, problem.kinked
-    theta, status = start.copy(), np.full(n_draws, int(Status.OUT_OF_STEPS))
-    n_iter = np.zeros(n_draws, np.intp)
-    reached, decrement, residual = (np.full(n_draws, np.inf) for _ in range(3))
-
-    # State of the draws still in the batch, in its order.
-    draws, batch, open_ = np.arange(n_draws), problem, np.ones(n_draws, bool)
-    trial, step = start.copy(), np.zeros_like(start)
-    begin = goal.begin if tau is None else tau
-    widths = np.full(n_draws, begin if kinked else 0.0)
-    length, merit, promise = np.zeros(n_draws), np.full(n_draws, np.inf), np.zeros(n_draws)
-    pull: Array | None = None
-    for _ in range(max_iter):
-        point = batch.at(trial)
-        with np.errstate(invalid="ignore"):
-            enough = merit - _ARMIJO * length * promise + goal.rounding * (1 + np.abs(merit))
-        here = point.merit(widths)
-        taken = open_ & (here <= enough)
-        theta[:, draws[taken]] = trial[:, taken]
-        last = widths <= goal.tau if kinked else np.ones(draws.size, bool)
-        narrow = taken & ~last & (length > 0.3)
-        widths = np.where(narrow, _narrowed(point, widths, here, promise, goal.tau), widths)
-
-        view = point.expand(widths, pull)
-        with np.errstate(all="ignore"):
-            new_step = _bounded(-solve_positive(view.hess, view.grad), view.grad)
-        new_promise = -(view.grad * new_step).sum(0)
-        if kinked:
-            new_pull = view.pull_after(new_step)
-            pull = new_pull if pull is None or taken.all() else xp.where(taken, new_pull, pull)
-        step, promise = np.where(taken, new_step, step), np.where(taken, new_promise, promise)
-        merit = np.where(taken, view.merit, merit)
-        length = np.where(taken, 1.0, _SHORTEN * length)
-        reached[draws[taken]] = view.merit[taken]
-        residual[draws[taken]] = np.abs(view.grad).max(0)[taken]
-        decrement[draws[taken]] = new_promise[taken]
-        n_iter[draws[open_]] += 1
-
-        stuck = open_ & (length < _SHORTEST)
-        sure = taken & last & (promise < goal.decrement)
-        # The last step is too short to be worth an evaluation, but not to be taken.
-        theta[:, draws[sure]] += step[:, sure]
-        status[draws[sure]] = Status.CONVERGED
-        status[draws[stuck & last]] = Status.STALLED
-        open_ &= ~(sure | (stuck & last))
-        if not open_.any():
-            break
-        # No progress at this width, or none worth having: narrow it and take a new step from the
-        # last good point.
-        restart = ~last & (stuck | (taken & (promise < goal.decrement)))
-        widths = np.where(restart, np.maximum(widths * 0.1, goal.tau), widths)
-        length, merit = np.where(restart, 0.0, length), np.where(restart, np.inf, merit)
-        size = batch.batch_size(int(open_.sum()))
-        if size < 0.8 * draws.size:
-            # Unfinished draws first; finished ones fill up what must have a round size.
-            keep = np.argsort(~open_, kind="stable")[:size]
-            draws, batch, open_ = draws[keep], batch.take(keep), open_[keep]
-            step, widths, length = step[:, keep], widths[keep], length[keep]
-            merit, promise = merit[keep], promise[keep]
-            pull = None if pull is None else pull[..., keep]
-        trial = theta[:, draws] + length * step
-    # Merits are values where there are no kinks; the last step hardly changes them.
-    value = problem.value(theta) if kinked else reached
-    return Solution(theta, value, status, n_iter, decrement, residual)
+    return rules.minimise(problem, start, tau, accuracy or problem.accuracy)
 
 
-def _narrowed(point: Point, widths: Array, merit: Array, promise: Array, tau: float) -> Array:
-    """Widths (B,) that the smoothing goes on with, down to tau.
+@dataclass(eq=False)
+class _Found:
+    """The last point that each draw has taken, and what is known there; all draws, in order."""
 
-    Narrowing pays once it changes more than the last step promised. Before that, too few kinks
-    would be left to steer by: in large tables they lie dense, and near the optimum.
+    theta: Array
+    status: IntArray
+    n_iter: IntArray
+    reached: Array
+    decrement: Array
+    residual: Array
+
+    @classmethod
+    def at(cls, start: Array) -> "_Found":
+        """Nothing is known but where the search begins."""
+        theta, n_draws = start.copy(), start.shape[1]
+        status = np.full(n_draws, int(Status.OUT_OF_STEPS))
+        unknown = (np.full(n_draws, np.inf) for _ in range(3))
+        return cls(theta, status, np.zeros(n_draws, np.intp), *unknown)
+
+    def note(self, batch: "_Batch", view: Expansion, taken: BoolArray) -> None:
+        """What is known at the points that were taken."""
+        draws = batch.draws[taken]
+        self.reached[draws] = view.merit[taken]
+        self.residual[draws] = np.abs(view.grad).max(0)[taken]
+        self.decrement[draws] = batch.promise[taken]
+
+
+@dataclass(eq=False)
+class _Batch:
+    """The draws that are evaluated together; everything is in their order, the last axis.
+
+    Parameters
+    ----------
+    draws : IntArray
+        Their numbers among all draws.
+    problem : Problem
+        Their problems.
+    open_ : BoolArray
+        Which have not ended; others only fill up the batch.
+    trial : (d, B)
+        The points to be evaluated next.
+    step, length
+        The Newton step (d, B) from the last point taken, and the share of it that is tried.
+    widths
+        The width tau of each draw's smoothing.
+    merit, promise
+        Smoothed value at the last point taken, and the decrement there.
+    dual : array or None
+        Dual variables of the kinks, as estimated for the end of the step.
     """
-    gain = merit - point.merit(0.1 * widths)
-    factor = np.where(promise > gain, 1.0, np.where(promise < 0.1 * gain, 0.1, 0.1**0.5))
-    narrower: Array = np.maximum(widths * factor, tau)
-    return narrower
 
+    draws: IntArray
+    problem: Problem
+    open_: BoolArray
+    trial: Array
+    step: Array
+    length: Array
+    widths: Array
+    merit: Array
+    promise: Array
+    dual: Array | None = None
 
-def _bounded(step: Array, grad: Array) -> Array:
-    """The step, not too long; along the gradient where curvature overflowed."""
-    lost = ~np.isfinite(step).all(0)
-    if lost.any():
-        down = np.nan_to_num(-grad[:, lost], posinf=1.0, neginf=-1.0)
-        step[:, lost] = down / np.maximum(np.abs(down).max(0), 1.0)
-    size: Array = np.abs(step).max(0)
-    return step * np.minimum(1.0, _LONGEST / np.maximum(size, 1e-300))
+    @classmethod
+    def begin(cls, problem: Problem, start: Array, tau: float) -> "_Batch":
+        """All draws, at their starts, which are always taken: no merit is known yet."""
+        n = start.shape[1]
+        return cls(
+            draws=np.arange(n),
+            problem=problem,
+            open_=np.ones(n, bool),
+            trial=start.copy(),
+            step=np.zeros_like(start),
+            length=np.zeros(n),
+            widths=np.full(n, tau if problem.kinked else 0.0),
+            merit=np.full(n, np.inf),
+            promise=np.zeros(n),
+        )
+
+    def renew(self, view: Expansion, step: Array, taken: BoolArray, shorten: float) -> None:
+        """A new step where the trial was taken, a shorter one elsewhere."""
+        promise = -(view.grad * step).sum(0)
+        if self.problem.kinked:
+            dual = view.dual_after(step)
+            if self.dual is not None and not taken.all():
+                dual = xp.where(taken, dual, self.dual)
+            self.dual = dual
+        self.step = np.where(taken, step, self.step)
+        self.promise = np.where(taken, promise, self.promise)
+        self.merit = np.where(taken, view.merit, self.merit)
+        self.length = np.where(taken, 1.0, shorten * self.length)
+
+    def compact(self, share: float) -> None:
+        """Leave finished draws out, if so many are that it pays."""
+        size = self.problem.batch_size(int(self.open_.sum()))
+        if size >= share * self.draws.size:
+            return
+        # Unfinished draws first; finished ones fill up what must have a round size.
+        keep = np.argsort(~self.open_, kind="stable")[:size]
+        self.draws, self.problem = self.draws[keep], self.problem.take(keep)
+        self.open_, self.step = self.open_[keep], self.step[:, keep]
+        self.widths, self.length = self.widths[keep], self.length[keep]
+        self.merit, self.promise = self.merit[keep], self.promise[keep]
+        self.dual = None if self.dual is None else self.dual[..., keep]

@@ -4,11 +4,14 @@ A scan of common candidates is nearly free, since the model is evaluated once fo
 tells in which stretch each draw's minimum lies. There the problem names its kinks. It is smooth
 between them, so the minimum is one of the kinks or lies inside a piece whose middle says so.
 
+For a sum of terms c |p - f(theta)| the kinks are the roots of f(theta) = p, at most two for each
+cell, since a pmf in one parameter has one mode.
+
 Ties: where the set of parameters within 1e-9 of the minimum is wider than 2e-4, its midpoint is
 the answer.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,17 +21,48 @@ from tvdbayes.solvers._solution import Solution, Status
 
 __all__ = ["scalar"]
 
-_STRETCH = 0.03
-"""Candidates within this much of a draw's best one bound the stretch that is searched exactly."""
-
-_SHALLOW = 0.01
-_SHORT = 0.1
 _MOST_ELEMENTS = 1 << 19
 """Terms x kinks x draws at a time: each kink is a column of all terms, so memory grows with the
 square of the terms."""
-_EXACT = 1e-14
-_FLAT = 1e-9
-_NARROW = 1e-4
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """What the exact search takes for small; values are those of a distance in [0, 1].
+
+    Parameters
+    ----------
+    stretch : float
+        Candidates within this much of a draw's best one bound the stretch that is searched. A
+        scan passes every mode, so a stretch holds the minimum unless a smooth piece falls by more
+        than this between two candidates.
+    shallow, short : float
+        A hollow between two kinks can be the minimum only if one end is within `shallow` of the
+        lowest kink, or if the piece is longer than `short`: a hollow much lower than both ends of a
+        short piece would need more curvature than there is.
+    decrement : float
+        Newton decrement that ends the search inside a piece: the rounding error of a distance.
+    bracket : float
+        Relative width of the bracket at which it ends, some rounding errors.
+    margin : float
+        How far above the lowest value the quadratic model of a piece may promise a hollow, for the
+        error of that model.
+    flat, narrow : float
+        Parameters within `flat` of the minimum tie with it: about the accuracy of a sum over many
+        cells. A set of ties that is not wider than twice `narrow` is left alone.
+    """
+
+    stretch: float = 0.03
+    shallow: float = 0.01
+    short: float = 0.1
+    decrement: float = 1e-14
+    bracket: float = 1e-14
+    margin: float = 1e-6
+    flat: float = 1e-9
+    narrow: float = 1e-4
+
+
+_TOLERANCES = Tolerances()
 
 
 def scalar(problem: KinkedProblem, candidates: Array) -> Solution:
@@ -43,7 +77,7 @@ def scalar(problem: KinkedProblem, candidates: Array) -> Solution:
 
 def _scalar(problem: KinkedProblem, candidates: Array) -> Solution:
     scores = problem.score(candidates[None])
-    near = scores < scores.min(0) + _STRETCH
+    near = scores < scores.min(0) + _TOLERANCES.stretch
     last = candidates.size - 1
     low = candidates[np.maximum(near.argmax(0) - 1, 0)]
     high = candidates[np.minimum(last - near[::-1].argmax(0) + 1, last)]
@@ -66,16 +100,17 @@ def _scalar(problem: KinkedProblem, candidates: Array) -> Solution:
         np.zeros(low.size),
         np.zeros(low.size),
     )
-    # A hollow much lower than both ends of a short piece would need more curvature than there is.
     width = at[1:] - at[:-1]
-    likely = (np.minimum(value[1:], value[:-1]) < lowest[draw[1:]] + _SHALLOW) | (width > _SHORT)
+    lower_end = np.minimum(value[1:], value[:-1])
+    likely = lower_end < lowest[draw[1:]] + _TOLERANCES.shallow
+    likely |= width > _TOLERANCES.short
     piece = np.flatnonzero((draw[1:] == draw[:-1]) & (width > 0) & likely)
     left, right, owner = at[piece], at[piece + 1], draw[piece]
     middle = (left + right) / 2
-    height, slope, bend = _measure(problem.take(owner), middle)
+    height, slope, curvature = _measure(problem.take(owner), middle)
     with np.errstate(all="ignore"):
-        hollow = (bend > 0) & (np.abs(slope) < bend * (right - left))
-        hollow &= height - slope * slope / bend < lowest[owner] + 1e-6
+        hollow = (curvature > 0) & (np.abs(slope) < curvature * (right - left))
+        hollow &= height - slope * slope / curvature < lowest[owner] + _TOLERANCES.margin
     inside = np.flatnonzero(hollow)
     if inside.size:
         found = _close_in(problem.take(owner[inside]), left[inside], right[inside], middle[inside])
@@ -97,14 +132,16 @@ def _close_in(problem: Problem, low: Array, high: Array, start: Array) -> Soluti
     n_iter = np.zeros(start.size, np.intp)
     for _ in range(25):
         at = theta[draws]
-        _, slope, bend = _measure(batch, at)
+        _, slope, curvature = _measure(batch, at)
         low, high = np.where(slope < 0, at, low), np.where(slope > 0, at, high)
         with np.errstate(all="ignore"):
-            aim = at - slope / bend
-            decrement[draws] = np.abs(slope * slope / bend)
+            aim = at - slope / curvature
+            decrement[draws] = np.abs(slope * slope / curvature)
         residual[draws] = np.abs(slope)
         n_iter[draws] += 1
-        done = (decrement[draws] < _EXACT) | (high - low < 1e-14 * (1 + np.abs(at)))
+        done = (decrement[draws] < _TOLERANCES.decrement) | (
+            high - low < _TOLERANCES.bracket * (1 + np.abs(at))
+        )
         status[draws[done]] = Status.CONVERGED
         keep = np.flatnonzero(~done)
         if not keep.size:
@@ -123,10 +160,10 @@ def _measure(problem: Problem, theta: Array) -> tuple[Array, Array, Array]:
 
 def _centre_ties(problem: Problem, solution: Solution) -> Solution:
     """Replace a minimiser on a flat stretch by the middle of the stretch."""
-    theta, limit = solution.theta[0], solution.value + _FLAT
+    theta, limit = solution.theta[0], solution.value + _TOLERANCES.flat
     edges = []
     for sign in (-1.0, 1.0):
-        flat = np.flatnonzero(problem.value((theta + sign * _NARROW)[None]) <= limit)
+        flat = np.flatnonzero(problem.value((theta + sign * _TOLERANCES.narrow)[None]) <= limit)
         reach = np.zeros(theta.size)
         if flat.size:
             reach[flat] = _flat_reach(problem.take(flat), theta[flat], limit[flat], sign)
@@ -134,7 +171,7 @@ def _centre_ties(problem: Problem, solution: Solution) -> Solution:
     middle = (edges[0] + edges[1]) / 2
     value = problem.value(middle[None])
     # An uneven kink is not a tie: its midpoint is worse than its minimum by most of the margin.
-    fine = value <= solution.value + 0.01 * _FLAT
+    fine = value <= solution.value + 0.01 * _TOLERANCES.flat
     return replace(
         solution,
         theta=np.where(fine, middle, theta)[None],
@@ -148,7 +185,10 @@ def _flat_reach(problem: Problem, theta: Array, limit: Array, sign: float) -> Ar
     def flat_at(reach: Array) -> BoolArray:
         return problem.value((theta + sign * reach)[None]) <= limit
 
-    inner, outer = np.full(theta.size, _NARROW), np.full(theta.size, 2 * _NARROW)
+    inner, outer = (
+        np.full(theta.size, _TOLERANCES.narrow),
+        np.full(theta.size, 2 * _TOLERANCES.narrow),
+    )
     for _ in range(20):
         still = flat_at(outer)
         if not still.any():

@@ -29,7 +29,9 @@ from tvdbayes.objective.partitions import (
     LearnedGroups,
     Singletons,
 )
+from tvdbayes.sampling.closest import PreparedSearch
 from tvdbayes.sampling.posterior import Options, Posterior
+from tvdbayes.sampling.trimmed import PreparedTrim, Recentred
 from tvdbayes.sampling.weights import Prior
 from tvdbayes.trimming import KeptRows
 
@@ -213,6 +215,9 @@ _ALL = (
         **{"common": "cp", "common_offset": "c", "common_trials": "c"},
     ),
     form_of(Bins, lows="b", highs="b"),
+    form_of(PreparedSearch, reference="s", likelihood_fit="s", pool="s*", shift="s"),
+    form_of(PreparedTrim, reference="s", likelihood_fit="s", closest="s"),
+    form_of(Recentred, estimate="s", shift="s", stretch="ss"),
     form_of(KeptRows, share="m", far="n", without_far="d"),
     form_of(Cells, _check_cells, x="np", offset="n", trials="n", x_index="m", y="m", counts="m"),
     form_of(

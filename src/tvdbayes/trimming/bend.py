@@ -69,7 +69,7 @@ def bending_column(
 
 def _bent(layout: Layout, column: int, far: BoolArray) -> Layout:
     """The layout with hinges of a column in the main predictors."""
-    cells, blocks = layout.cells, layout.linear.blocks
+    cells, blocks = layout.cells, layout.bound.blocks
     values, weights = cells.x[:, column], np.where(far, 0.0, cells.x_counts)
     # The mean of both one-sided quantiles is the same in a column of the other sign.
     knots = {(quantile(values, weights, q) - quantile(-values, weights, 1 - q)) / 2 for q in _KNOTS}
@@ -99,7 +99,7 @@ def _start(layout: Layout, bent: Layout, theta: Array) -> Array:
     """The parameters of the wider layout that make the same predictions."""
     user = layout.bound.to_user(theta[:, None])[:, 0]
     parts = []
-    for old, new in zip(layout.linear.slices, bent.linear.slices, strict=True):
+    for old, new in zip(layout.bound.slices, bent.bound.slices, strict=True):
         width = new.stop - new.start
         parts.append(np.pad(user[old], (0, width - (old.stop - old.start))))
     return bent.bound.from_user(np.concatenate(parts)[:, None])[:, 0]

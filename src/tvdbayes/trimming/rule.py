@@ -235,7 +235,7 @@ def _judge(layout: Layout, central: Array) -> Callable[[Array], float]:
 
     def value(theta: Array) -> float:
         model = units.total(at * units.pairs.pmf(theta[:, None]))
-        spread = theta @ layout.bound.ridge_pull(theta[:, None])[:, 0]
+        spread = theta @ layout.bound.ridge_gradient(theta[:, None])[:, 0]
         return float(np.maximum(data - model, 0.0).sum() + _JUDGE_RIDGE * spread)
 
     return value

@@ -67,12 +67,12 @@ def _pulled(layout: Layout, weights: Array) -> Array:
     """The sum over rows of ``z_a w_ab z_b'`` (d, d), for weights (k, k, m) of each cell's rows."""
     total, each = layout.cell_pairs.x_of_pair.total, layout.cells.counts * weights
     lower = [[total(each[a, b][:, None]) for b in range(a + 1)] for a in range(len(each))]
-    return layout.linear.pull_curvature(lower)[:, :, 0]
+    return layout.bound.pullback_curvature(lower)[:, :, 0]
 
 
 def _leverage(layout: Layout, inverse: Array) -> Array:
     """``z_a' inverse z_b`` of the rows of each cell, (k, k, m)."""
-    linear = layout.linear
+    linear = layout.bound
     blocks = list(zip(linear.designs, linear.slices, strict=True))
     at_x = [
         [((z @ inverse[rows, columns]) * other).sum(1) for other, columns in blocks]
@@ -97,7 +97,7 @@ def _freedom(
     The terms q of a row are ``b' s`` with scores s at the estimate, whose covariances under the
     model are ``b_i' C_i b_i [i = j] - g_i' inv(I) g_j``, ``g = z C b``.
     """
-    linear, cells = layout.linear, layout.cells
+    linear, cells = layout.bound, layout.cells
     at_x = [z @ along[part] for z, part in zip(linear.designs, linear.slices, strict=True)]
     b = np.einsum("mab,am->bm", alone, np.array(at_x)[:, cells.x_index])
     g = np.einsum("abm,bm->am", information, b)

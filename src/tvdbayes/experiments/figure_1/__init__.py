@@ -45,7 +45,7 @@ class FigureOne(AbstractExperiment):
         tvd, kld = fit.draws[:, 0], fit.kld_draws[:, 0]
         if task.mode == AS_PUBLISHED:
             solved = solve_tables(plan_of(fit), tables(made, weights(_N, task.n_draws)))
-            tvd, kld = solved.robust.theta[0], solved.twin.theta[0]
+            tvd, kld = solved.robust.theta[0], solved.likelihood.theta[0]
         return {
             "data|counts": counts.astype(float),
             "TVD|rate": np.exp(tvd),

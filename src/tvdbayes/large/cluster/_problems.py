@@ -149,18 +149,18 @@ class GroupsPoint:
         change: Array = np.einsum("iub,ib->ub", jacobian, step)
         return change
 
-    def expand(self, tau: Array, pull: Array | None) -> GroupExpansion:
+    def expand(self, tau: Array, dual: Array | None) -> GroupExpansion:
         """Gradient by one more sum over rows, curvature from the anchor."""
         problem, table = self.problem, self.problem.table
-        slope, bend = self.compared.derivatives(tau, pull)
+        slope, curvature = self.compared.derivatives(tau, dual)
         at_units = np.zeros((problem.rows.rules.n_units, problem.n_draws))
         at_units[table.units] = slope * (table.share / problem.rows.rules.n_partitions)
         (grad,) = problem.rows.total(Pulls(table.draws, self.theta, at_units))
         grad = grad + problem.penalty.grad(self.theta)
         jacobian = problem.anchor * self.mass
-        hess = gauss_newton(jacobian, bend)
+        hess = gauss_newton(jacobian, curvature)
         problem.penalty.add_curvature(hess)
-        return GroupExpansion(self, tau, grad, hess, bend, jacobian)
+        return GroupExpansion(self, tau, grad, hess, curvature, jacobian)
 
 
 @dataclass(frozen=True, eq=False)

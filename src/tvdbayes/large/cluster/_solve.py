@@ -144,6 +144,6 @@ def _joined(parts: list[Solved], n_params: int) -> Solved:
     return Solved(
         Solution.join([part.robust for part in parts]),
         np.concatenate([part.distance for part in parts]),
-        Solution.join([part.twin for part in parts]),
-        np.concatenate([part.twin_distance for part in parts]),
+        Solution.join([part.likelihood for part in parts]),
+        np.concatenate([part.likelihood_distance for part in parts]),
     )

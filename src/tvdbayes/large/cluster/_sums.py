@@ -83,7 +83,7 @@ class Pulls(AbstractSum):
         pull = piece.spread(self.slope)
         pull *= piece.mass(weights)
         first *= pull
-        return (piece.pairs.pull_back_slope(first),)
+        return (piece.pairs.pullback_slope(first),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ class Slopes(AbstractSum):
     def _of(self, piece: Piece, weights: Array) -> Sums:
         pairs, mass = piece.pairs, piece.mass(weights)
         pmf, first = pairs.slopes(self.theta)
-        design = pairs.x_of_pair.spread(pairs.bound.linear.designs[0])
+        design = pairs.x_of_pair.spread(pairs.bound.designs[0])
         return piece.total(mass * pmf), piece.total(mass * first[0] * design)
 
 

@@ -5,9 +5,10 @@ scale, centred where there is an intercept), so that solvers, starts and penalti
 on the units of x.
 """
 
-from tvdbayes.models.predictors._base import AbstractBound, AbstractPredictor
+from tvdbayes.models.predictors._base import AbstractBound, AbstractPredictor, EndWords
+from tvdbayes.models.predictors._layers import Layers
 from tvdbayes.models.predictors.linear import BoundLinear, Linear, dependent_columns
-from tvdbayes.models.predictors.network import MLP, BoundNetwork, Layers
+from tvdbayes.models.predictors.network import MLP, BoundNetwork
 
 __all__ = [
     "MLP",
@@ -15,6 +16,7 @@ __all__ = [
     "AbstractPredictor",
     "BoundLinear",
     "BoundNetwork",
+    "EndWords",
     "Layers",
     "Linear",
     "dependent_columns",

@@ -1,8 +1,9 @@
 """The contract of a predictor: from covariates and parameters to the predictors of a family."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -12,12 +13,32 @@ from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.data.cells import Cells
 
 if TYPE_CHECKING:
-    from tvdbayes.models.predictors.linear import BoundLinear
-    from tvdbayes.models.predictors.network import MLP, BoundNetwork
+    from tvdbayes.models.predictors.network import MLP
 
-__all__ = ["AbstractBound", "AbstractPredictor"]
+__all__ = ["AbstractBound", "AbstractPredictor", "EndWords"]
 
-Result = TypeVar("Result")
+
+@dataclass(frozen=True)
+class EndWords:
+    """Words for how the search of a draw ended.
+
+    Parameters
+    ----------
+    found : str
+        What a draw is that ended well, in the plural.
+    well, badly : str
+        Complete "100 draws ...".
+    advice : str
+        Completes `badly` in a warning.
+    alone : str
+        The warning if the only fit there is ended badly; empty for none.
+    """
+
+    found: str
+    well: str
+    badly: str
+    advice: str = ""
+    alone: str = ""
 
 
 class AbstractPredictor(ABC):
@@ -28,6 +49,43 @@ class AbstractPredictor(ABC):
 
     reweighted: ClassVar[bool] = False
     """Whether draws end with one-step reweighting where nothing else is asked for."""
+
+    solver: ClassVar[str] = "newton"
+    """How its parameters are found, a name in `sampling.planners.PLANNERS`."""
+
+    block_draws: ClassVar[int] = 1024
+    """Draws that are solved together at most."""
+
+    ends: ClassVar[EndWords] = EndWords(
+        "certified minima", "ended in certified minima", "ended without a certified minimum"
+    )
+    """What a user reads of how searches ended."""
+
+    @property
+    def label(self) -> str:
+        """What stands behind the name of the family where a fit is printed."""
+        return ""
+
+    @property
+    def network(self) -> "MLP | None":
+        """The option `network` of `fit` that gives this predictor."""
+        return None
+
+    @property
+    def step_elements(self) -> int:
+        """Array elements that a step on one draw needs beside those of `draw_elements`."""
+        return 0
+
+    def draw_elements(self, n_params: int, n_cells: int, n_compared: int) -> int:
+        """Array elements that one draw needs where so many masses are compared."""
+        return n_compared + n_params**2
+
+    def require_coefficients(self, wanted: str, instead: str) -> None:
+        """Raise where parameters mean nothing one by one; see `Posterior.require_coefficients`."""
+        if not self.averages:
+            raise SettingsError(
+                f"A network has no coefficients {wanted}; ask for {instead} instead."
+            )
 
     @abstractmethod
     def bind(self, cells: Cells, scale_on: Cells, n_main: int, n_more: int) -> "AbstractBound":
@@ -50,15 +108,23 @@ class AbstractPredictor(ABC):
     def complexity(self, n_varying: int, n_params: int) -> int:
         """The parameters that groups of rows must be able to tell apart; columns that vary."""
 
-    @abstractmethod
-    def fitted_by(
-        self, *, solving: Callable[[], Result], training: "Callable[[MLP], Result]"
-    ) -> Result:
-        """Call the way in which its parameters are found."""
-
 
 class AbstractBound(ABC):
-    """A predictor at fixed x rows, in standardised coordinates."""
+    """A predictor at fixed x rows, in standardised coordinates.
+
+    Newton's method needs the derivatives of a predictor that is linear in its parameters:
+    `direction`, `pullback` and `pullback_curvature`, and the attributes below. Other predictors
+    leave them out.
+    """
+
+    offset: Array
+    """Added to the first predictor, (n_x,)."""
+    designs: tuple[Array, ...]
+    """Standardised columns (n_x, d_k) of each predictor."""
+    slices: tuple[slice, ...]
+    """Where the parameters of each predictor stand in theta."""
+    blocks: tuple[tuple[int, ...], ...]
+    """The columns of x that each predictor uses; -1 is an intercept."""
 
     @property
     @abstractmethod
@@ -75,7 +141,7 @@ class AbstractBound(ABC):
     def penalised(self) -> BoolArray:
         """Which parameters a ridge pulls on, (d,): all but intercepts."""
 
-    def ridge_pull(self, theta: Array) -> Array:
+    def ridge_gradient(self, theta: Array) -> Array:
         """Half the gradient (d, B) of what a ridge penalises; its product with theta is that.
 
         Unless said otherwise the squares of the penalised parameters.
@@ -109,15 +175,22 @@ class AbstractBound(ABC):
     def put(self, device: Device) -> "AbstractBound":
         """The same on a device."""
 
-    @property
-    def linear(self) -> "BoundLinear":
-        """The same where it is linear in its parameters, which what asks for this needs."""
-        raise SettingsError(
-            "This needs the coefficients of a linear predictor, and the predictor of this fit is a "
-            "network, whose weights mean nothing one by one. Ask for predictions and effects."
-        )
+    def direction(self, step: Array) -> Array:
+        """Change of the predictors (k, n_x, B) along a step (d, B)."""
+        raise SettingsError(_NOT_LINEAR)
 
-    @property
-    def network(self) -> "BoundNetwork":
-        """The same where it is a network."""
-        raise SettingsError("This needs a network, and the predictor of this fit is linear.")
+    def pullback(self, slope: Sequence[Array]) -> Array:
+        """Gradient (d, B) of a sum whose derivative in each of the k predictors is (n_x, B)."""
+        raise SettingsError(_NOT_LINEAR)
+
+    def pullback_curvature(self, curvature: Sequence[Sequence[Array]]) -> Array:
+        """Second derivative (d, d, B) of a sum; its own in the predictors, (n_x, B) for each pair
+        of them, is given as a lower triangle.
+        """
+        raise SettingsError(_NOT_LINEAR)
+
+
+_NOT_LINEAR = (
+    "This needs the coefficients of a linear predictor, and the predictor of this fit is a "
+    "network, whose weights mean nothing one by one. Ask for predictions and effects."
+)

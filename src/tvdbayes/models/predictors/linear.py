@@ -1,10 +1,9 @@
 """The linear predictor, with the derivatives that Newton's method needs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from scipy.linalg import qr
@@ -15,12 +14,7 @@ from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.predictors._base import AbstractBound, AbstractPredictor
 
-if TYPE_CHECKING:
-    from tvdbayes.models.predictors.network import MLP
-
 __all__ = ["BoundLinear", "Linear", "dependent_columns"]
-
-Result = TypeVar("Result")
 
 # Products of columns are kept for tables up to this size and recomputed by chunks above it.
 _KEEP = 1 << 24
@@ -81,11 +75,6 @@ class Linear(AbstractPredictor):
     def complexity(self, n_varying: int, n_params: int) -> int:
         return n_params
 
-    def fitted_by(
-        self, *, solving: Callable[[], Result], training: "Callable[[MLP], Result]"
-    ) -> Result:
-        return solving()
-
     def bind(self, cells: Cells, scale_on: Cells, n_main: int, n_more: int) -> "BoundLinear":
         weights = scale_on.x_counts / scale_on.n_obs
         designs, transforms, constants, spreads = [], [], [], []
@@ -137,14 +126,10 @@ class BoundLinear(AbstractBound):
     blocks: tuple[tuple[int, ...], ...]
 
     @cached_property
-    def slices(self) -> tuple[slice, ...]:
-        """Where the parameters of each predictor stand in theta."""
+    def slices(self) -> tuple[slice, ...]:  # type: ignore[override]
+        """See `AbstractBound`."""
         ends = np.cumsum([0] + [z.shape[1] for z in self.designs]).tolist()
         return tuple(slice(a, b) for a, b in pairwise(ends))
-
-    @property
-    def linear(self) -> "BoundLinear":
-        return self
 
     @property
     def n_predictors(self) -> int:
@@ -158,7 +143,7 @@ class BoundLinear(AbstractBound):
     def penalised(self) -> BoolArray:
         return ~np.concatenate(self.constants)
 
-    def ridge_pull(self, theta: Array) -> Array:
+    def ridge_gradient(self, theta: Array) -> Array:
         """See `AbstractBound`; penalised is the variance of each linear predictor over the rows."""
         parts = zip(self.spreads, self.slices, strict=True)
         return np.concatenate([spread @ theta[s] for spread, s in parts])
@@ -178,7 +163,7 @@ class BoundLinear(AbstractBound):
         return found
 
     def direction(self, step: Array) -> Array:
-        """Change of the predictors (k, n_x, B) along a step (d, B)."""
+        """See `AbstractBound`."""
         return xp.stack(self._parts(step))
 
     def _parts(self, step: Array) -> list[Array]:
@@ -186,14 +171,12 @@ class BoundLinear(AbstractBound):
         return [z @ step[s] for z, s in parts]
 
     def pullback(self, slope: Sequence[Array]) -> Array:
-        """Gradient (d, B) of a sum whose derivative in each of the k predictors is (n_x, B)."""
+        """See `AbstractBound`."""
         parts = zip(self.designs, slope, strict=True)
         return np.concatenate([to_host(z.T @ g) for z, g in parts])
 
-    def pull_curvature(self, curvature: Sequence[Sequence[Array]]) -> Array:
-        """Second derivative (d, d, B) of a sum; its own in the predictors, (n_x, B) for each pair
-        of them, is given as a lower triangle.
-        """
+    def pullback_curvature(self, curvature: Sequence[Sequence[Array]]) -> Array:
+        """See `AbstractBound`."""
         d, n_draws = self.n_params, curvature[0][0].shape[-1]
         hess = np.empty((d, d, n_draws))
         for a, left in enumerate(self.slices):

@@ -3,66 +3,31 @@
 Written with `xp`: the same lines predict with NumPy here, and are trained by JAX (`neural`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import pairwise
 from numbers import Integral, Real
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from tvdbayes._array import Device, xp
+from tvdbayes._array import Device
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.data.cells import Cells
-from tvdbayes.models.predictors._base import AbstractBound, AbstractPredictor
+from tvdbayes.models.predictors._base import AbstractBound, AbstractPredictor, EndWords
+from tvdbayes.models.predictors._layers import ACTIVATIONS, Layers
 from tvdbayes.models.predictors.linear import Linear
 
-__all__ = ["MLP", "BoundNetwork", "Layers"]
-
-Result = TypeVar("Result")
+__all__ = ["MLP", "BoundNetwork"]
 
 _ELEMENTS = 1 << 22
 """Hidden nodes x rows that are held at a time."""
 
-_SMALL = 0.1
+_COPIES = 16
+"""Arrays of the size of a network that its training keeps alive, in single precision."""
 
 
-def _relu(values: Array) -> Array:
-    return xp.maximum(values, 0.0)
-
-
-def _relu_slope(values: Array) -> Array:
-    return xp.where(values > 0, 1.0, 0.0)
-
-
-def _silu(values: Array) -> Array:
-    found: Array = 0.5 * values * (1 + xp.tanh(values / 2))
-    return found
-
-
-def _silu_slope(values: Array) -> Array:
-    share = 0.5 * (1 + xp.tanh(values / 2))
-    slope: Array = share * (1 + values * (1 - share))
-    return slope
-
-
-def _tanh(values: Array) -> Array:
-    return xp.tanh(values)
-
-
-def _tanh_slope(values: Array) -> Array:
-    slope: Array = 1 - xp.tanh(values) ** 2
-    return slope
-
-
-_ACTIVATIONS: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {
-    "relu": (_relu, _relu_slope),
-    "silu": (_silu, _silu_slope),
-    "tanh": (_tanh, _tanh_slope),
-}
-"""What a hidden node does, and its derivative."""
+_ADVICE = ", when training ended (raise its epochs, or lower the learning rate)"
 
 
 @dataclass(frozen=True)
@@ -82,9 +47,10 @@ class MLP(AbstractPredictor):
         What a hidden node does.
     direct : bool
         Whether covariates also have a direct, linear way to the outputs. Its weights start at the
-        linear fit of the same draw, robust or ordinary, so that the layers only add what a line
-        cannot say. Without it a network starts at random, and robust ones at the ordinary network,
-        as in the paper: where wrong rows have drawn that along, no later step brings it back.
+        linear fit of the same draw, robust or by likelihood, so that the layers only add what a
+        line cannot say. Without it a network starts at random, and robust ones at that of the
+        likelihood fit, as in the paper: where wrong rows have drawn that along, no later step
+        brings it back.
     epochs : int
         Passes over the data in each of the two phases.
     learning_rate : float
@@ -125,6 +91,16 @@ class MLP(AbstractPredictor):
     averages: ClassVar[bool] = False
     # Without it networks lost 3 to 15 % of their log score on clean data (docs/networks.md).
     reweighted: ClassVar[bool] = True
+    solver: ClassVar[str] = "training"
+    # They are trained one by one on the CPU, and their lines need a few tables at a time.
+    block_draws: ClassVar[int] = 8
+    ends: ClassVar[EndWords] = EndWords(
+        "trained networks",
+        "were trained to the end",
+        "were still improving, or broke",
+        _ADVICE,
+        f"The network was still improving, or broke{_ADVICE}.",
+    )
 
     def __post_init__(self) -> None:
         given: object = self.hidden
@@ -132,9 +108,9 @@ class MLP(AbstractPredictor):
             raise SettingsError(
                 f"MLP needs hidden layers of whole numbers of nodes, such as (50,); got {given!r}."
             )
-        if self.activation not in _ACTIVATIONS:
+        if self.activation not in ACTIVATIONS:
             raise SettingsError(
-                f"activation must be one of {', '.join(map(repr, _ACTIVATIONS))}; "
+                f"activation must be one of {', '.join(map(repr, ACTIVATIONS))}; "
                 f"got {self.activation!r}."
             )
         for name in ("epochs", "batch_rows"):
@@ -176,10 +152,20 @@ class MLP(AbstractPredictor):
     def complexity(self, n_varying: int, n_params: int) -> int:
         return n_varying + 1
 
-    def fitted_by(
-        self, *, solving: Callable[[], Result], training: "Callable[[MLP], Result]"
-    ) -> Result:
-        return training(self)
+    @property
+    def label(self) -> str:
+        return f" network {self.hidden}"
+
+    @property
+    def network(self) -> "MLP":
+        return self
+
+    @property
+    def step_elements(self) -> int:
+        return self.batch_rows * sum(self.hidden)
+
+    def draw_elements(self, n_params: int, n_cells: int, n_compared: int) -> int:
+        return n_cells + _COPIES * n_params
 
     def bind(self, cells: Cells, scale_on: Cells, n_main: int, n_more: int) -> "BoundNetwork":
         weights = scale_on.x_counts / scale_on.n_obs
@@ -191,98 +177,6 @@ class MLP(AbstractPredictor):
             (cells.x.shape[1], *self.hidden, n_main), self.direct, n_more, self.activation
         )
         return BoundNetwork(layers, (cells.x - centre) / scale, cells.offset, centre, scale)
-
-
-@dataclass(frozen=True)
-class Layers:
-    """How the parameters of one network lie in theta, and what it makes of them.
-
-    Theta holds the weights and biases of each layer, the direct way, and constants.
-
-    Parameters
-    ----------
-    sizes : tuple of int
-        Nodes of all layers: columns, hidden ones, outputs.
-    direct : bool
-        Whether columns also have a linear way to the outputs.
-    n_more : int
-        Further predictors, each of which is one constant.
-    activation : str
-    """
-
-    sizes: tuple[int, ...]
-    direct: bool
-    n_more: int
-    activation: str
-
-    @property
-    def n_params(self) -> int:
-        """Number of parameters, d."""
-        between = sum((a + 1) * b for a, b in pairwise(self.sizes))
-        return between + self.direct * self.sizes[0] * self.sizes[-1] + self.n_more
-
-    @cached_property
-    def penalised(self) -> BoolArray:
-        """The weights between layers; biases and the direct way are free, as in a linear model."""
-        layers = [np.repeat([True, False], [a * b, b]) for a, b in pairwise(self.sizes)]
-        n_layers = sum(mark.size for mark in layers)
-        return np.concatenate([*layers, np.zeros(self.n_params - n_layers, bool)])
-
-    def layers(self, theta: Array) -> Iterator[tuple[Array, Array]]:
-        """Weights (from, to, ...) and biases (to, ...) of each layer, from theta (d, ...)."""
-        start = 0
-        for a, b in pairwise(self.sizes):
-            end = start + a * b
-            yield theta[start:end].reshape(a, b, *theta.shape[1:]), theta[end : end + b]
-            start = end + b
-
-    def direct_way(self, theta: Array) -> Array:
-        """Weights (columns, outputs, ...) of the direct way; none if there is none."""
-        a, b = self.direct * self.sizes[0], self.sizes[-1]
-        end = self.n_params - self.n_more
-        return theta[end - a * b : end].reshape(a, b, *theta.shape[1:])
-
-    def constants(self, theta: Array) -> Array:
-        """The further predictors, (n_more, ...)."""
-        return theta[self.n_params - self.n_more :]
-
-    def forward(self, theta: Array, x: Array) -> Array:
-        """Predictors (k, n) of one network theta (d,) at standardised rows (n, p)."""
-        act, _ = _ACTIVATIONS[self.activation]
-        values, last = x, len(self.sizes) - 2
-        for number, (weights, biases) in enumerate(self.layers(theta)):
-            values = values @ weights + biases
-            values = act(values) if number < last else values
-        if self.direct:
-            values = values + x @ self.direct_way(theta)
-        more = [xp.broadcast_to(one, values.shape[:1]) for one in self.constants(theta)]
-        return xp.stack([*values.T, *more])
-
-    def slope(self, theta: Array, x: Array, change: Array) -> Array:
-        """Derivatives (k, n) of the predictors along a change (n, p) of the rows."""
-        act, slope = _ACTIVATIONS[self.activation]
-        values, moved, last = x, change, len(self.sizes) - 2
-        for number, (weights, biases) in enumerate(self.layers(theta)):
-            values, moved = values @ weights + biases, moved @ weights
-            if number < last:
-                values, moved = act(values), moved * slope(values)
-        if self.direct:
-            moved = moved + change @ self.direct_way(theta)
-        return np.stack([*moved.T, *np.zeros((self.n_more, len(x)))])
-
-    def start(self, rng: np.random.Generator) -> Array:
-        """Random layers and nothing else, (d,).
-
-        Weights have variance 2 over the nodes before. Beside a direct way the last layer starts
-        small, so that a network starts as nearly linear.
-        """
-        found = np.zeros(self.n_params)
-        for number, (weights, _) in enumerate(self.layers(found)):
-            last = number == len(self.sizes) - 2
-            size = np.sqrt((1.0 if last else 2.0) / len(weights))
-            size *= _SMALL if last and self.direct else 1.0
-            weights[:] = rng.normal(0.0, size, weights.shape)
-        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,10 +199,6 @@ class BoundNetwork(AbstractBound):
     offset: Array
     centre: Array
     scale: Array
-
-    @property
-    def network(self) -> "BoundNetwork":
-        return self
 
     @property
     def n_params(self) -> int:

@@ -4,6 +4,12 @@ The maths of a network is in `predictors`, that of families and divergences wher
 room cuts a table into steps, and takes them for many draws at once.
 """
 
-from tvdbayes.sampling.neural.trainer import Masses, Trainer, device_for, held_out_share
+from tvdbayes.sampling.neural.trainer import (
+    Masses,
+    Trainer,
+    bound_network,
+    device_for,
+    held_out_share,
+)
 
-__all__ = ["Masses", "Trainer", "device_for", "held_out_share"]
+__all__ = ["Masses", "Trainer", "bound_network", "device_for", "held_out_share"]

@@ -5,6 +5,7 @@ stands would not; JAX differentiates the network in front of them.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -13,7 +14,6 @@ from jax import numpy as jnp
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective.divergences import (
     AbstractDivergence,
-    AbstractGroupDivergence,
     AbstractRowDivergence,
 )
 
@@ -33,60 +33,86 @@ def step_loss(
     divergence: AbstractDivergence, family: AbstractFamily, folded: bool, n_units: int
 ) -> Loss:
     """The divergence on one step, whose masses sum to about 1."""
-    return divergence.build(
-        group=lambda one: _group_loss(one, family, folded, n_units),
-        row=lambda one: _row_loss(one, family),
-    )
+
+    def loss(eta: Any, step: Any, cell_mass: Any, atom_mass: Any) -> Any:
+        at = _AtStep(family, folded, n_units, eta, step, cell_mass, atom_mass)
+        width: Any = jnp.full(1, _SMOOTH)
+        return divergence.at(at, width)
+
+    return loss
 
 
 def held_out_loss(
-    divergence: AbstractRowDivergence, family: AbstractFamily
+    score: AbstractRowDivergence, family: AbstractFamily
 ) -> Callable[[Any, Any, Any, Any], Any]:
     """Loss of cells from predictors (k, m), outcomes, trials and masses (m,)."""
-    log_pmf = _value_with_slope(lambda *at: family.log_jet(*at)[:2])
 
     def loss(eta: Any, y: Any, trials: Any, mass: Any) -> Any:
-        found = divergence.loss(log_pmf(y, eta, trials))
-        if divergence.power:
-            found = found + _power_sum(family, divergence.power)(trials, eta, trials)
-        return (mass * found).sum()
+        smooth: Any = jnp.zeros(1)
+        return score.at(_AtCells(family, eta, y, trials, mass), smooth)
 
     return loss
 
 
-def _group_loss(
-    divergence: AbstractGroupDivergence, family: AbstractFamily, folded: bool, n_units: int
-) -> Loss:
-    pmf = _value_with_slope(family.slopes)
+@dataclass(frozen=True, eq=False)
+class _AtStep:
+    """A network on one step, see `Evaluated`; arrays are those of JAX."""
 
-    def loss(eta: Any, step: Any, cell_mass: Any, atom_mass: Any) -> Any:
-        def total(values: Any, unit: Any) -> Any:
-            return jax.ops.segment_sum(values, unit, n_units)[:, None]
+    family: AbstractFamily
+    folded: bool
+    n_units: int
+    eta: Any
+    step: Any
+    cell_mass: Any
+    atom_mass: Any
 
-        mass = atom_mass[step.pair_mass] * step.pair_weight
-        chance = pmf(step.pair_y, eta[:, step.pair_x], step.pair_trials)
-        model = total(mass * chance, step.pair_unit)
-        data = total(cell_mass[step.cell] * step.cell_weight, step.cell_unit)
-        if folded:
-            whole: Any = jnp.maximum(total(mass, step.pair_unit), _LEAST)
-            compared = divergence.compare_halves(data, model, whole)
-        else:
-            seen: Any = jnp.maximum(data, _LEAST)
-            compared = divergence.compare(seen, model)
-        smooth: Any = jnp.full(1, _SMOOTH if divergence.kinked else 0.0)
-        return compared.total(smooth)[0]
+    def units(self) -> tuple[Any, Any, Any]:
+        step = self.step
+        mass = self.atom_mass[step.pair_mass] * step.pair_weight
+        pmf = _value_with_slope(self.family.slopes)
+        chance = pmf(step.pair_y, self.eta[:, step.pair_x], step.pair_trials)
+        model = self._total(mass * chance, step.pair_unit)
+        data = self._total(self.cell_mass[step.cell] * step.cell_weight, step.cell_unit)
+        if self.folded:
+            return data, model, jnp.maximum(self._total(mass, step.pair_unit), _LEAST)
+        return jnp.maximum(data, _LEAST), model, None
 
-    return loss
+    def _total(self, values: Any, unit: Any) -> Any:
+        return jax.ops.segment_sum(values, unit, self.n_units)[:, None]
+
+    def cells(self) -> tuple[Any, Any]:
+        return self._cells.cells()
+
+    def power_sum(self, power: float) -> Any:
+        return self._cells.power_sum(power)
+
+    @property
+    def _cells(self) -> "_AtCells":
+        step = self.step
+        mass = self.cell_mass[step.pair_mass] * step.pair_weight
+        eta = self.eta[:, step.pair_x]
+        return _AtCells(self.family, eta, step.pair_y, step.pair_trials, mass)
 
 
-def _row_loss(divergence: AbstractRowDivergence, family: AbstractFamily) -> Loss:
-    of_cells = held_out_loss(divergence, family)
+@dataclass(frozen=True, eq=False)
+class _AtCells:
+    """A network at some cells, see `Evaluated`."""
 
-    def loss(eta: Any, step: Any, cell_mass: Any, _: Any) -> Any:
-        mass = cell_mass[step.pair_mass] * step.pair_weight
-        return of_cells(eta[:, step.pair_x], step.pair_y, step.pair_trials, mass)
+    family: AbstractFamily
+    eta: Any
+    y: Any
+    trials: Any
+    mass: Any
 
-    return loss
+    def units(self) -> tuple[Any, Any, Any]:
+        raise NotImplementedError("Cells are scored one by one.")
+
+    def cells(self) -> tuple[Any, Any]:
+        log_pmf = _value_with_slope(lambda *at: self.family.log_jet(*at)[:2])
+        return log_pmf(self.y, self.eta, self.trials), self.mass
+
+    def power_sum(self, power: float) -> Any:
+        return _power_sum(self.family, power)(self.trials, self.eta, self.trials)
 
 
 def _power_sum(family: AbstractFamily, power: float) -> Callable[[Any, Any, Any], Any]:

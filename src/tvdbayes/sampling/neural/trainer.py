@@ -2,28 +2,24 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tvdbayes._array import Device, to_host, xp
+from tvdbayes._array import Device, to_host
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.predictors import MLP, BoundNetwork
 from tvdbayes.objective import Layout
-from tvdbayes.objective.divergences import (
-    AbstractDivergence,
-    AbstractGroupDivergence,
-    AbstractRowDivergence,
-)
+from tvdbayes.objective.divergences import AbstractDivergence
 from tvdbayes.sampling.neural._steps import Steps, group_steps, rounded, row_steps
 from tvdbayes.solvers import Solution, Status
 
 if TYPE_CHECKING:
     from tvdbayes.sampling.neural._training import Table
 
-__all__ = ["Masses", "Trainer", "device_for", "held_out_share"]
+__all__ = ["Masses", "Trainer", "bound_network", "device_for", "held_out_share"]
 
 _FEWEST_STEPS = 200
 """A small table is passed over more often, so that at least so many steps are taken."""
@@ -96,10 +92,10 @@ class Trainer:
     device: Device
     seed: int
 
-    @property
+    @cached_property
     def bound(self) -> BoundNetwork:
         """The network at the rows of the table."""
-        return self.layout.bound.network
+        return bound_network(self.settings, self.layout)
 
     def train(
         self, divergence: AbstractDivergence, masses: Masses, start: Array, rate: float = 1.0
@@ -119,7 +115,7 @@ class Trainer:
         table, n_units = self._tables(divergence)
         phase = Phase(
             divergence,
-            _scored_by(divergence),
+            divergence.row_score,
             layout.family,
             self.bound.layers,
             layout.fold,
@@ -138,7 +134,7 @@ class Trainer:
 
     def _tables(self, divergence: AbstractDivergence) -> "tuple[Table, int]":
         """What all draws see, and the units of a step."""
-        return divergence.build(group=lambda _: self._group_table, row=lambda _: self._row_table)
+        return self._group_table if divergence.on_groups else self._row_table
 
     @cached_property
     def _row_table(self) -> "tuple[Table, int]":
@@ -187,40 +183,6 @@ class Trainer:
         return {name: self.__dict__[name] for name in fields}
 
 
-@dataclass(frozen=True)
-class _Bounded(AbstractRowDivergence):
-    """The log score of a probability to which a little is added: no row can cost more than 4.6.
-
-    The best probability of a yes/no answer is off by at most that little.
-    """
-
-    name: ClassVar[str] = "bounded"
-    least: ClassVar[float] = 0.01
-
-    def loss(self, log_pmf: Array) -> Array:
-        return -xp.log(xp.exp(log_pmf) + self.least)
-
-    def derivatives(self, log_pmf: Array) -> tuple[Array, Array]:
-        share = 1 / (1 + self.least * xp.exp(-log_pmf))
-        return -share, -share * (1 - share)
-
-
-def _scored_by(divergence: AbstractDivergence) -> AbstractRowDivergence:
-    """What held-out rows are scored by: the loss itself, or a log score with an upper end.
-
-    A divergence of groups will not do: of ten rows that are compared together one is held out, and
-    alone it would reward certainty.
-    """
-
-    def group(_: AbstractGroupDivergence) -> AbstractRowDivergence:
-        return _Bounded()
-
-    def row(one: AbstractRowDivergence) -> AbstractRowDivergence:
-        return one
-
-    return divergence.build(group=group, row=row)
-
-
 def _solution(theta: Array, scores: Array, n_steps: int) -> Solution:
     """The record of networks (d, B) from the held-out scores of start and passes, (B, 1 + n)."""
     n_passes = scores.shape[1] - 1
@@ -247,6 +209,13 @@ def _filled(values: Any) -> Any:
     """The same with zeros at the end of the first axis, up to a size that tables share."""
     more = rounded(len(values)) - len(values)
     return np.pad(values, ((0, more), *((0, 0),) * (values.ndim - 1)))
+
+
+def bound_network(settings: MLP, layout: Layout) -> BoundNetwork:
+    """The network at the x rows of a table."""
+    family = layout.family
+    n_more = len(family.predictors) - family.n_main
+    return settings.bind(layout.cells, layout.scale_on, family.n_main, n_more)
 
 
 def device_for(wanted: Device | None, family: AbstractFamily) -> Device:

@@ -1,0 +1,128 @@
+"""From a table and a partition to the units in which data and model are compared."""
+
+import numpy as np
+
+from tvdbayes._array import Ones, Segments
+from tvdbayes._typing import Array, IntArray
+from tvdbayes.data.cells import Cells
+from tvdbayes.models.families import AbstractFamily
+from tvdbayes.models.predictors import AbstractBound
+from tvdbayes.objective._pairs import Pairs
+from tvdbayes.objective._units import AbstractUnits, PooledUnits, SingleUnits
+from tvdbayes.objective.partitions import Bins, Grouping
+
+__all__ = ["make_units"]
+
+_MOST_KEYS = 1 << 16
+"""Keys up to which a table of all of them, 64 KiB, is made without asking how many are used."""
+
+
+def make_units(
+    family: AbstractFamily,
+    bound: AbstractBound,
+    cells: Cells,
+    grouping: Grouping,
+    *,
+    fold: bool,
+    bins: Bins | None,
+) -> AbstractUnits:
+    """The units of a table under a partition; `fold` lets one of two outcomes stand for both."""
+    n_atoms = grouping.x_of_atom.size
+    atom_of_cell = Segments(grouping.atom_of_cell, n_atoms)
+    alone = len(grouping.groups) == 1 and np.array_equal(grouping.groups[0], np.arange(n_atoms))
+    if alone and bins is None:
+        x_of_pair = Segments(cells.x_index, cells.n_x)
+        trials = cells.trials[cells.x_index, None]
+        return SingleUnits(Pairs(family, bound, x_of_pair, cells.y[:, None], trials), atom_of_cell)
+    groups = _numbered(grouping.groups)
+    if fold:
+        atom, y, weight = np.arange(n_atoms), np.ones(n_atoms), np.ones(n_atoms)
+        slot_of_pair = atom
+        to_units = Ones.at(np.repeat(atom, len(groups)), groups.T.ravel())
+        slot_of_cell, seen = grouping.atom_of_cell, cells.y > 0
+        unit_group = np.arange(to_units.shape[1])
+    else:
+        outcomes = np.unique(cells.y)
+        bins = Bins(outcomes, outcomes) if bins is None else bins.covering(outcomes)
+        number = bins.number(cells.y)
+        slot_key, unit_group, to_units = _incidence(
+            groups, grouping.atom_of_cell, number, bins.n_bins
+        )
+        slot_of_cell = np.searchsorted(slot_key, grouping.atom_of_cell * bins.n_bins + number)
+        seen = np.ones(cells.n_cells, bool)
+        slot_atom, slot_bin = np.divmod(slot_key, bins.n_bins)
+        slot_of_pair, node = _expand(slot_bin, *bins.nodes(np.unique(cells.trials)))
+        atom, (y, weight) = slot_atom[slot_of_pair], node
+    x_index = grouping.x_of_atom[atom]
+    # A neighbour's outcome may be impossible here (more successes than trials): it gets no mass,
+    # and an outcome that has one to be evaluated at.
+    possible = family.possible(np.ceil(y), cells.trials[x_index])
+    y = np.where(possible, y, cells.y[np.searchsorted(cells.x_index, x_index)])
+    return PooledUnits(
+        Pairs(family, bound, Segments(x_index, cells.n_x), y[:, None], cells.trials[x_index, None]),
+        Segments(slot_of_pair, to_units.shape[0]),
+        to_units,
+        Ones.at(slot_of_cell[seen], np.flatnonzero(seen), (to_units.shape[0], cells.n_cells)),
+        atom_of_cell,
+        atom,
+        np.where(possible, weight, 0.0)[:, None],
+        Segments(unit_group, int(groups.max()) + 1),
+        len(groups),
+        fold,
+    )
+
+
+def _expand(
+    slot_bin: IntArray, bin_of_node: IntArray, y: Array, weight: Array
+) -> tuple[IntArray, tuple[Array, Array]]:
+    """One pair for each node of each slot's bin: the slot of each pair, its outcome and weight."""
+    first = np.searchsorted(bin_of_node, np.arange(bin_of_node[-1] + 2))
+    count = (first[1:] - first[:-1])[slot_bin]
+    slot = np.repeat(np.arange(slot_bin.size), count)
+    within = np.arange(slot.size) - np.repeat(np.cumsum(count) - count, count)
+    node = first[slot_bin[slot]] + within
+    return slot, (y[node], weight[node])
+
+
+def _numbered(groups: IntArray) -> IntArray:
+    """Give the groups of all partitions different numbers, without gaps, (R, n_atoms)."""
+    numbered: IntArray = np.empty_like(groups)
+    start = 0
+    for row, labels in enumerate(groups):
+        used = np.bincount(labels) > 0
+        numbered[row] = (np.cumsum(used) - 1 + start)[labels]
+        start += int(used.sum())
+    return numbered
+
+
+def _incidence(
+    groups: IntArray, atom_of_cell: IntArray, y: IntArray, n_outcomes: int
+) -> tuple[IntArray, IntArray, Ones]:
+    """Keys (atom * outcomes + outcome) of the slots, the groups of the units, and the matrix that
+    takes slots to units.
+    """
+    group_of_cell = groups[:, atom_of_cell]
+    n_keys = (int(groups.max()) + 1) * n_outcomes
+    unit_key, _ = _distinct((group_of_cell * n_outcomes + y).ravel(), n_keys)
+    unit_group, unit_y = np.divmod(unit_key, n_outcomes)
+    first = np.searchsorted(unit_group, np.arange(groups.max() + 2))
+    keys, units = [], []
+    for labels in groups:
+        count = first[labels + 1] - first[labels]
+        atom = np.repeat(np.arange(labels.size), count)
+        within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        unit = first[labels[atom]] + within
+        keys.append(atom * n_outcomes + unit_y[unit])
+        units.append(unit)
+    slot_key, slot = _distinct(np.concatenate(keys), groups.shape[1] * n_outcomes)
+    return slot_key, unit_group, Ones.at(slot, np.concatenate(units))
+
+
+def _distinct(keys: IntArray, n: int) -> tuple[IntArray, IntArray]:
+    """The distinct keys, all below n, in order, and the number of each key among them."""
+    if n > _MOST_KEYS + 2 * keys.size:
+        return np.unique(keys, return_inverse=True)
+    # A table of all keys is faster than sorting.
+    seen = np.zeros(n, bool)
+    seen[keys] = True
+    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[keys]

@@ -1,0 +1,233 @@
+"""Where the draws start: modes of the unweighted table, and what a pilot of draws makes of them.
+
+Total variation has several local minima. The unweighted table is searched from many starts:
+maximum likelihood, least squares, and *elemental* fits through a few random cells each, of which
+one is clean with high probability. Where covariates hardly repeat, maximum likelihood without far
+rows and the direction of the ungrouped objective, at several lengths, take their place. A pilot of
+random tables is then solved from the modes, and its solutions join the pool that every draw starts
+from.
+
+References
+----------
+Rousseeuw, P. J. and Leroy, A. M. (1987). Robust Regression and Outlier Detection, chapter 5.
+"""
+
+from dataclasses import replace
+from typing import Literal, Unpack
+
+import numpy as np
+
+from tvdbayes._array import Device
+from tvdbayes._typing import Array
+from tvdbayes.data.cells import Cells
+from tvdbayes.objective import Layout, Objective
+from tvdbayes.objective.divergences import KLD, TVD, AbstractDivergence
+from tvdbayes.objective.partitions import Singletons, report_groups
+from tvdbayes.sampling.closest import NewtonPlan, found_by, searched_exactly
+from tvdbayes.sampling.plan import (
+    AUTO_RIDGE,
+    PILOT,
+    Asked,
+    Solved,
+    calibrating_shift,
+    pilot_tables,
+    solve_tables,
+)
+from tvdbayes.sampling.starts import central_mass, elemental, least_squares, lengths, scan
+from tvdbayes.sampling.weights import Stream, reweight
+from tvdbayes.solvers import Solution, find_modes, newton, scalar, solve_from_pool, spread_out
+
+__all__ = ["prepare"]
+
+_STARTS = 3
+"""Starts of a draw, where one is not enough; chosen by trial on the designs of ``benchmarks``."""
+_MATTERS = 1e-4
+"""A lower value by more than this is worth more starts: a row in ten thousand, less than a draw of
+weights changes any distance."""
+_RIVAL = 0.02
+"""Modes so far above the best, and three deviations of chance, may become the best of a draw."""
+_UNBIASED = 300
+"""Rows per group from which the bias of small groups, 0.6 / rows, is not worth correcting."""
+_POOL = 32
+"""Solutions of the pilot that join the pool: half of them, as far apart as can be."""
+_POOL_OF_GROUPS = 5
+"""The same where groups are compared, whose scores cost more; chosen by trial on ``benchmarks``."""
+_ELEMENTAL = 64
+"""With 30 % of wrong rows one of so many fits through 10 cells is clean with probability 0.84, and
+through 4 cells all but surely."""
+_SAMPLE = 20_000
+"""Cells of the part of a large table on which starts are compared: chance moves its distances by
+less than 0.01, which is less than `_RIVAL`."""
+_FROM_SAMPLE = 2
+"""Best modes of the part that the whole table is searched from: each costs passes over it."""
+
+
+def prepare(
+    layout: Layout,
+    divergence: AbstractDivergence,
+    *,
+    ridge: float | Literal["auto"],
+    pilot: bool = True,
+    device: Device | None = None,
+    **asked: Unpack[Asked],
+) -> tuple[NewtonPlan, Solved]:
+    """Solve the unweighted table from many starts, and collect the starts of the draws.
+
+    Without a `pilot` no draw may follow. With a `device` all passes over the table are made there,
+    which the caller must have entered; starts are found here.
+    """
+    p, seed = layout.cells.p[:, None], asked["seed"]
+    guess = least_squares(layout)
+    # What is searched exactly has one parameter and few cells: it stays here.
+    exact = searched_exactly(Objective(layout, divergence))
+    there = layout if device is None or exact else layout.to(device)
+    likelihood_fit = newton(Objective(there, KLD()).on(p), guess[:, None])
+    likelihood = Objective(there, KLD(), reference=likelihood_fit.theta[:, 0])
+    starts = np.column_stack([likelihood_fit.theta, guess])
+    pooled = layout.partition.pools_rows and divergence.on_groups
+    if pooled:
+        starts = np.column_stack([starts, _pooled_starts(layout, likelihood_fit.theta, seed)])
+    robust, modes, rescued = _regularised(Objective(there, divergence), ridge, pooled, starts, seed)
+    pool, n_starts, shift = modes.theta, 1, np.zeros(len(modes.theta))
+    if pilot or searched_exactly(robust):
+        pool, n_starts, shift = _pool(
+            robust, _rivals(modes, asked["cells"].n_obs), seed, asked["size"]
+        )
+    plan = NewtonPlan(
+        robust=robust,
+        likelihood=likelihood,
+        shift=shift,
+        rescued=rescued,
+        likelihood_fit=likelihood_fit.theta[:, 0],
+        pool=pool,
+        n_starts=n_starts,
+        **asked,
+    )
+    best = found_by(robust, robust.on(p), modes.take(np.array([0])))
+    beside = found_by(likelihood, likelihood.on(p), likelihood_fit)
+    if asked["refine"] is None:
+        return plan, best.beside(beside)
+    plan = replace(plan, shift=np.zeros(len(modes.theta)))
+    found = best.beside(beside, plan.finish(robust, likelihood, p))
+    return (_centred(plan, found) if pilot else plan), found
+
+
+def _regularised(
+    free: Objective, ridge: float | Literal["auto"], pooled: bool, starts: Array, seed: int
+) -> tuple[Objective, Solution, bool]:
+    """The objective with its ridge and reference, its modes, and whether it was rescued.
+
+    It is by a ridge that nobody asked for, where the optimum would be at infinity without one.
+    """
+    weak = AUTO_RIDGE if pooled else 0.0
+    robust = replace(free, ridge=weak if ridge == "auto" else ridge)
+    modes = _modes(robust, starts, seed)
+    problem = robust.on(robust.layout.cells.p[:, None])
+    away = bool(robust.runs_away(problem, modes.theta[:, :1])[0])
+    rescued = away and ridge == "auto" and not pooled and robust.divergence != KLD()
+    if rescued:
+        robust = replace(robust, ridge=AUTO_RIDGE)
+        modes = _modes(robust, starts, seed)
+    return replace(robust, reference=modes.theta[:, 0]), modes, rescued
+
+
+def _pooled_starts(layout: Layout, likelihood_fit: Array, seed: int) -> Array:
+    """Starts for covariates that hardly repeat, (d, K).
+
+    Maximum likelihood without rows that are far out, and the direction that the naive objective
+    (every row its own group) finds; it sees the right boundary, but its length means nothing.
+    """
+    central_p = central_mass(layout)[:, None]
+    central = newton(Objective(layout, KLD()).on(central_p), likelihood_fit).theta
+    alone = replace(layout, partition=Singletons())
+    if layout.cells.n_cells > _SAMPLE:
+        rng = Stream.generator(seed, Stream.STARTS, 1)
+        alone = alone.rebind(_sample(layout.cells, rng))
+    naive = Objective(alone, TVD(), AUTO_RIDGE).on(alone.cells.p[:, None])
+    found = newton(naive, likelihood_fit).theta[:, 0]
+    return np.column_stack([central, lengths(layout, found)])
+
+
+def _modes(robust: Objective, starts: Array, seed: int) -> Solution:
+    """Minima of the unweighted table, best first."""
+    # Starts are found here, wherever the table is.
+    layout, problem = robust.layout.at_home(), robust.on(robust.layout.cells.p[:, None])
+    if searched_exactly(robust):
+        return scalar(problem, scan(layout, starts[0]))  # type: ignore[arg-type]
+    rng = Stream.generator(seed, Stream.STARTS)
+    if layout.cells.n_cells > _SAMPLE:
+        # Many starts are compared on a sample; the table itself sees only the best of them.
+        some = replace(robust, layout=layout).rebind(_sample(layout.cells, rng))
+        starts = find_modes(some.on(some.layout.cells.p[:, None]), starts).theta
+        return find_modes(problem, starts[:, :_FROM_SAMPLE])
+    if not layout.partition.pools_rows:
+        random = elemental(layout, starts[:, 1], rng, _ELEMENTAL)
+        starts = np.column_stack([starts, random])
+    return find_modes(problem, starts)
+
+
+def _sample(cells: Cells, rng: np.random.Generator) -> Cells:
+    """A random part of a large table, with its coordinates and groups left as they are."""
+    chosen = np.sort(rng.choice(cells.n_cells, _SAMPLE, replace=False))
+    rows = cells.x_index[chosen]
+    return Cells.from_counts(
+        cells.x[rows],
+        cells.y[chosen],
+        cells.counts[chosen],
+        offset=cells.offset[rows],
+        trials=cells.trials[rows],
+        names=cells.names,
+    )
+
+
+def _rivals(modes: Solution, n_obs: float) -> Array:
+    """The modes (d, K) that random weights might make the best, best first."""
+    near = modes.value <= modes.value.min() + _RIVAL + 3 / np.sqrt(n_obs)
+    return modes.theta[:, near]
+
+
+def _pool(robust: Objective, modes: Array, seed: int, size: int) -> tuple[Array, int, Array]:
+    """Candidates for every draw, how many of them each should start from, and the shift of draws.
+
+    The candidates are the modes and what a pilot of draws makes of them (one parameter: a scan).
+    If starting the pilot elsewhere gains nothing that matters, draws need one start only.
+    """
+    still = np.zeros(len(modes))
+    if searched_exactly(robust):
+        return scan(robust.layout, modes[0])[None], 1, still
+    cells, partition = robust.layout.cells, robust.layout.partition
+    biased = (
+        partition.pools_rows
+        and robust.divergence.on_groups
+        and report_groups(cells, partition.name, robust.layout.grouping).median_size < _UNBIASED
+    )
+    n_draws = PILOT if biased else min(size, PILOT)
+    pilot = reweight(cells, Stream.draws(seed, Stream.PILOT), n_draws).p
+    blocks = [robust.on(pilot[:, at : at + size]) for at in range(0, n_draws, size)]
+    n_modes = min(_STARTS, modes.shape[1])
+    first = [solve_from_pool(problem, modes, n_modes) for problem in blocks]
+    solved = Solution.join(first)
+    # Scoring a candidate costs a pass over the pairs: few are worth it where these are many, and
+    # none where one start is enough.
+    most = _POOL_OF_GROUPS if partition.pools_rows else _POOL
+    pool = np.column_stack([modes, spread_out(solved.theta, most)])
+    again = Solution.join(
+        [
+            solve_from_pool(problem, pool, _STARTS, known)
+            for problem, known in zip(blocks, first, strict=True)
+        ]
+    )
+    matters = (solved.value - again.value).max() > _MATTERS
+    shift = calibrating_shift(again.theta, modes[:, 0], robust.layout.bound) if biased else still
+    if matters:
+        return pool, _STARTS, shift
+    return modes if partition.pools_rows else pool, 1, shift
+
+
+def _centred(plan: NewtonPlan, found: Solved) -> NewtonPlan:
+    """The plan of refined draws, with the shift that brings their centre to the estimate."""
+    bound = plan.robust.layout.bound
+    parts = [solve_tables(plan, p) for p in pilot_tables(plan)]
+    pilot = np.concatenate([part.robust.theta for part in parts], axis=1)
+    estimate = bound.from_user(found.robust.theta)[:, 0]
+    return replace(plan, shift=calibrating_shift(bound.from_user(pilot), estimate, bound))
