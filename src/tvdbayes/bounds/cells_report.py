@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvdbayes.bounds._words import INDEPENDENT, at_most, percent, probability, row_counts, written
+from tvdbayes._validate import probability
+from tvdbayes.bounds._words import INDEPENDENT, at_most, percent, row_counts, written
 from tvdbayes.bounds.radius import tvd_radius
 from tvdbayes.data.cells import Cells
 from tvdbayes.objective.partitions import ENOUGH_ROWS, Distinct, report_groups

@@ -15,11 +15,11 @@ import numpy as np
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, ArrayLike
+from tvdbayes._validate import finite_number, probability
 from tvdbayes.bounds._words import (
     INDEPENDENT,
     at_most,
     percent,
-    probability,
     row_counts,
     vector,
     written,
@@ -136,10 +136,9 @@ def kernel_tvd(
     [0.04, 0.12, 0.41]
     """
     delta = probability("delta", delta)
-    if not (bandwidth > 0 and np.isfinite(bandwidth)):
-        raise SettingsError(f"bandwidth must be above 0 and finite; got {bandwidth!r}.")
-    if smoothness is not None and not smoothness >= 0:
-        raise SettingsError(f"smoothness must be at least 0; got {smoothness!r}.")
+    finite_number("bandwidth", bandwidth, above=0.0)
+    if smoothness is not None:
+        finite_number("smoothness", smoothness, least=0.0)
     at = vector("theta", theta)
     pmf = model.pmf(cells, at[:, None])[:, 0]
     row_counts(cells)

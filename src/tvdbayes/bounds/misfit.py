@@ -15,11 +15,11 @@ import numpy as np
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, ArrayLike, IntArray
+from tvdbayes._validate import one_of, probability
 from tvdbayes.bounds._words import (
     INDEPENDENT,
     at_most,
     percent,
-    probability,
     row_counts,
     vector,
     written,
@@ -391,8 +391,7 @@ def _varies(*tables: Cells) -> bool:
 
 def _check(delta: float, design: Design) -> None:
     probability("delta", delta)
-    if design not in ("random", "fixed"):
-        raise SettingsError(f'design must be "random" or "fixed"; got {design!r}.')
+    one_of("design", design, ("random", "fixed"))
 
 
 def _same(left: Cells, right: Cells) -> bool:

@@ -15,11 +15,11 @@ from scipy.special import bdtrc
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, ArrayLike, BoolArray, IntArray
+from tvdbayes._validate import probability
 from tvdbayes.bounds._words import (
     at_least,
     at_most,
     percent,
-    probability,
     row_counts,
     share_of,
     vector,

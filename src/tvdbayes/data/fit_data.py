@@ -6,7 +6,6 @@ answers with the same bits as the one that was saved.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,6 +13,7 @@ import pandas as pd
 
 from tvdbayes._errors import DataError
 from tvdbayes._typing import Array, BoolArray, IntArray
+from tvdbayes._validate import is_number
 from tvdbayes.data.cells import distinct_rows, totals
 from tvdbayes.data.sources import Table
 
@@ -94,8 +94,7 @@ class Column:
                 "predictions(at=...)."
             )
         if self.kind == "number":
-            number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-            if not (number and np.isfinite(float(value))):
+            if not (is_number(value) and np.isfinite(float(value))):
                 raise DataError(f"{name!r} is set to a finite number; got {value!r}.")
         else:
             if pd.isna(value) or value not in self.choices:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
+from tvdbayes._validate import is_whole, one_of, whole_number
 
 __all__ = ["Coarsening", "Grid", "bin_expression", "learn_cuts"]
 
@@ -61,27 +62,18 @@ class Grid:
     sample: int = 50_000
 
     def __post_init__(self) -> None:
-        if self.method not in ("quantile", "kmeans"):
-            raise SettingsError(
-                f'The method of a grid is "kmeans" or "quantile"; got {self.method!r}.'
-            )
-        if not (_is_whole(self.n_bins) and 2 <= self.n_bins <= _MOST_BINS):
-            raise SettingsError(
-                f"A grid has from 2 to {_MOST_BINS:,} bins for each column; got {self.n_bins!r}."
-            )
+        one_of("method of a grid", self.method, ("kmeans", "quantile"))
+        whole_number("n_bins of a grid", self.n_bins, 2, _MOST_BINS)
         if isinstance(self.columns, str):
             raise SettingsError(f"columns= takes names in a tuple: ({self.columns!r},).")
-        if not (_is_whole(self.sample) and 1000 <= self.sample <= 10_000_000):
-            raise SettingsError(
-                f"The sample of a grid has from 1,000 to 10,000,000 rows; got {self.sample!r}."
-            )
+        whole_number("sample of a grid", self.sample, 1000, 10_000_000)
 
     @classmethod
     def of(cls, grid: "Grid | int") -> "Grid":
         """A grid, or the number of its bins."""
         if isinstance(grid, Grid):
             return grid
-        if not _is_whole(grid):
+        if not is_whole(grid):
             raise SettingsError(
                 f"grid= takes a number of bins, or a tvdbayes.Grid; got {grid!r:.60}."
             )
@@ -153,7 +145,3 @@ def bin_expression(ibis: Any, column: Any, cuts: Array) -> Any:
         return ibis.ifelse(below, between(low, middle), between(middle + 1, high))
 
     return between(0, len(cuts))
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)

@@ -17,12 +17,23 @@ import pandas as pd
 from tvdbayes._errors import (
     DataError,
     MissingRowsWarning,
-    SettingsError,
     TVDBayesError,
     first_line,
     warn,
 )
-from tvdbayes.data.cells import check_weights
+from tvdbayes._validate import (
+    REPAIR,
+    REPAIR_OR_DROP,
+    check_weights,
+    has_gaps,
+    negative_weights,
+    no_rows_left,
+    not_finite,
+    not_numbers,
+    not_values,
+    rows_left_out,
+    whole_number,
+)
 from tvdbayes.data.csv import typed_text
 from tvdbayes.data.frames import open_frame
 from tvdbayes.data.grid import Coarsening, Grid
@@ -63,10 +74,7 @@ class SqlSource(AbstractSource):
     levels: Mapping[str, "pd.CategoricalDtype"] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.max_cells, int) and self.max_cells >= 1):
-            raise SettingsError(
-                f"max_cells must be a whole number of at least 1; got {self.max_cells!r}."
-            )
+        whole_number("max_cells", self.max_cells, 1)
 
     @property
     def columns(self) -> list[str]:
@@ -141,10 +149,7 @@ class SqlSource(AbstractSource):
             elif kind.is_boolean() and name == weights:
                 column = column.cast("int64")
             elif not (kind.is_numeric() or kind.is_boolean() or kind.is_string()):
-                raise DataError(
-                    f"The column {name!r} holds {kind}, which is neither a number nor a "
-                    "category. Convert it first."
-                )
+                raise not_values(name, kind)
             kept[name] = column
         return self.expression.select(**kept)
 
@@ -154,10 +159,7 @@ class SqlSource(AbstractSource):
         wrong = column.notnull() & column.try_cast("float64").isnull() & (column.strip() != "")
         found = self.expression.filter(wrong).select(name).limit(1).to_pyarrow()[name]
         if len(found):
-            raise DataError(
-                f"The column {name!r} must hold numbers; got {found[0].as_py()!r}. Repair or "
-                "drop these rows first."
-            )
+            raise not_numbers(name, f"got {found[0].as_py()!r}. {REPAIR}")
 
     def _typed(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Rows from the engine, with text that stands for something else made that."""
@@ -227,10 +229,7 @@ def _look(rows: Any, every: list[str], weights: str | None, missing: Missing) ->
     alive = None
     if weights is not None:
         if not rows[weights].type().is_numeric():
-            raise DataError(
-                f"The column {weights!r} must hold numbers; got {rows[weights].type()}. "
-                "Convert it first."
-            )
+            raise not_numbers(weights, f"got {rows[weights].type()}. Convert it first.")
         alive = (rows[weights] != 0).fill_null(True)
     whole = ~gap if missing == "drop" else None
 
@@ -259,15 +258,10 @@ def _look(rows: Any, every: list[str], weights: str | None, missing: Missing) ->
     if not n["n"]:
         raise DataError("Found data with 0 sample(s): the table has no rows.")
     if n.get("negative", 0):
-        raise DataError(
-            f"Weights count rows and must be at least 0; {n['negative']:,} of {n['n']:,} are not."
-        )
+        raise negative_weights(f"{n['negative']:,} of {n['n']:,} are not")
     for j, name in enumerate(every):
         if n.get(f"infinite_{j}", 0):
-            raise DataError(
-                f"Every value of {name!r} must be a finite number; {n[f'infinite_{j}']:,} of "
-                f"{n['n']:,} are not. Drop or repair these rows first."
-            )
+            raise not_finite(name, f"{n[f'infinite_{j}']:,} of {n['n']:,} are not")
     gaps = {name: n[f"gap_{j}"] for j, name in enumerate(every)}
     return _Look(n["n"], n.get("kept", n["n"]), n["any_gap"], gaps, largest)
 
@@ -287,17 +281,10 @@ def _gaps(rows: Any, names: Sequence[str]) -> Any:
 def _without_gaps(rows: Any, seen: _Look, missing: Missing) -> Any:
     if missing == "error" and any(seen.gaps.values()):
         name, n = next((name, n) for name, n in seen.gaps.items() if n)
-        raise DataError(
-            f"The column {name!r} must have no gaps; {n:,} of {seen.n_rows:,} rows have one. Drop "
-            'or repair these rows first, or pass missing="drop" to leave out rows with gaps.'
-        )
+        raise has_gaps(name, f"{n:,} of {seen.n_rows:,} rows have one", REPAIR_OR_DROP)
     if missing == "error" or not seen.n_gaps:
         return rows
-    warn(
-        f"{seen.n_gaps} of {seen.n_rows} rows have a gap in a column that is used and were left "
-        "out.",
-        MissingRowsWarning,
-    )
+    warn(rows_left_out(seen.n_gaps, seen.n_rows), MissingRowsWarning)
     return rows.filter(~_gaps(rows, list(seen.gaps)))
 
 
@@ -312,10 +299,7 @@ def _fetch(grouped: Any) -> pd.DataFrame:
     with _said_plainly():
         frame: pd.DataFrame = grouped.to_pyarrow().to_pandas()
     if not len(frame):
-        raise DataError(
-            "No row is left: all have a weight of zero or a gap. Give some rows a positive "
-            "weight and values in every column that is used."
-        )
+        raise no_rows_left()
     return frame.sort_values(list(frame.columns), ignore_index=True)
 
 

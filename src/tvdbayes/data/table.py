@@ -15,8 +15,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from tvdbayes._errors import DataError, SettingsError, listing
+from tvdbayes._errors import DataError, listing
 from tvdbayes._typing import Array, BoolArray, IntArray
+from tvdbayes._validate import one_of
 from tvdbayes.data.grid import Coarsening
 
 __all__ = ["AbstractSource", "Missing", "Table", "did_you_mean", "require_unique", "wanted"]
@@ -107,8 +108,7 @@ def wanted(
     source: AbstractSource, used: Sequence[str], weights: str | None, missing: Missing
 ) -> tuple[list[str], list[str]]:
     """The columns to group by, and all that are needed, each once; or an error that names one."""
-    if missing not in ("error", "drop"):
-        raise SettingsError(f'missing must be "error" or "drop"; got {missing!r}.')
+    one_of("missing", missing, ("error", "drop"))
     used = list(dict.fromkeys(used))
     every = list(dict.fromkeys(used if weights is None else [*used, weights]))
     for name in every:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -10,6 +9,7 @@ import pandas as pd
 
 from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, IntArray
+from tvdbayes._validate import is_whole, whole_number
 from tvdbayes.data.cells import Cells
 from tvdbayes.data.fit_data import FitData
 from tvdbayes.data.sources import Data, FrameSource, Table, open_data
@@ -84,8 +84,8 @@ def sample(
 ) -> Array:
     """See `Fit.sample`."""
     _check_seed(seed)
-    if n_draws is not None and not (_whole(n_draws) and n_draws >= 1):
-        raise SettingsError(f"n_draws must be a whole number of at least 1; got {n_draws!r}.")
+    if n_draws is not None:
+        whole_number("n_draws", n_draws, 1)
     asked = _asked(fit, new)
     drawn = sample_outcomes(posterior_of(fit, ordinary), asked.rows, n_draws, seed=seed)
     if len(asked.kept) == asked.n_rows:
@@ -247,7 +247,9 @@ def outcome_numbers(family: AbstractFamily, names: Sequence[Any]) -> Array:
             raise SettingsError(
                 f"There is no outcome {name!r}. The levels are {', '.join(family.levels)}."
             )
-        if not family.levels and not (_whole(name) or (isinstance(name, float) and name % 1 == 0)):
+        if not family.levels and not (
+            is_whole(name) or (isinstance(name, float) and name % 1 == 0)
+        ):
             raise SettingsError(f"Outcomes of {family.name!r} are whole numbers; got {name!r}.")
     if family.levels:
         return np.array([float(family.levels.index(str(name))) for name in names])
@@ -264,9 +266,5 @@ def _require_numbers(family: AbstractFamily, kind: Kind) -> None:
 
 
 def _check_seed(seed: object) -> None:
-    if seed is not None and not (_whole(seed) and seed >= 0):  # type: ignore[operator]
-        raise SettingsError(f"seed must be a whole number of at least 0; got {seed!r}.")
-
-
-def _whole(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
+    if seed is not None:
+        whole_number("seed", seed, 0)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import pandas as pd
 
 from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, IntArray
+from tvdbayes._validate import probability
 from tvdbayes.bounds import misfit_split
 from tvdbayes.fitting.progress import progress_bar
 from tvdbayes.fitting.record import Fit
@@ -85,10 +85,7 @@ def misfit_of(
 
 def _certify(fit: Fit, confidence: float) -> Certificate:
     """The bound of `bounds.misfit_split`, in the terms of a misfit."""
-    if not (isinstance(confidence, Real) and 0 < confidence < 1):
-        raise SettingsError(
-            f"certificate must be a probability between 0 and 1; got {confidence!r}. Try 0.95."
-        )
+    probability("certificate", confidence, 0.95)
     found = misfit_split(fit.posterior, 1 - confidence)
     assumptions = list(found.assumptions)
     if fit.rounded is not None:
@@ -172,8 +169,7 @@ def cells_of(fit: Fit, false_alarm: float, n_replicates: int) -> pd.DataFrame:
 
 
 def _scores(fit: Fit, false_alarm: float, n_replicates: int) -> pd.DataFrame:
-    if not 0 < false_alarm < 1:
-        raise SettingsError(f"false_alarm must lie between 0 and 1; got {false_alarm}. Try 0.05.")
+    probability("false_alarm", false_alarm, 0.05)
     scores = cell_scores(fit.posterior)
     threshold = _chance(fit, n_replicates).threshold(false_alarm)
     return pd.DataFrame({**scores.columns, "flag": scores.stands_out(threshold)})

@@ -4,7 +4,6 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from formulaic.errors import DataMismatchWarning
 
 from tvdbayes._errors import DataError, FamilyError, FormulaError, SettingsError
 from tvdbayes._typing import Array
+from tvdbayes._validate import is_number, not_finite, not_numbers
 from tvdbayes.data.sources import Table, mostly_numbers, no_numbers
 from tvdbayes.formula.guard import Reading, calculated_with, not_by_category
 from tvdbayes.formula.names import alias_of, as_written, readable
@@ -29,6 +29,7 @@ __all__ = [
     "require_name",
     "require_numbers",
     "require_told_apart",
+    "require_trials",
     "trials_of",
 ]
 
@@ -41,6 +42,14 @@ def require_name(name: object, what: str) -> None:
         raise DataError(
             f"{what}= takes the name of a column; got {type(name).__name__}. Put the values into "
             "the data and pass their name."
+        )
+
+
+def require_trials(trials: object) -> None:
+    """Raise unless ``trials=`` is the name of a column or a number."""
+    if not (isinstance(trials, str) or is_number(trials)):
+        raise DataError(
+            f"trials= takes the name of a column or a number; got {type(trials).__name__}."
         )
 
 
@@ -65,7 +74,7 @@ def require_numbers(table: Table, name: str, where: str = "") -> None:
         if wrong.any()
         else f"got numbers written as text (first: {column.iloc[0]!r}). Convert it first."
     )
-    raise DataError(f"The column {name!r} must hold numbers{where}; {found}")
+    raise not_numbers(name, found, where)
 
 
 def refuse_slips(table: Table, name: str, on_purpose: str) -> None:
@@ -152,10 +161,7 @@ def encode(reading: Reading, table: Table) -> tuple[Array, tuple[str, ...], Mode
     for name, column in zip(names, x.T, strict=True):
         wrong = ~np.isfinite(column)
         if wrong.any():
-            raise DataError(
-                f"Every value of {name!r} must be a finite number; "
-                f"{table.listing(wrong, column)}. Drop or repair these rows first."
-            )
+            raise not_finite(name, table.listing(wrong, column))
     return x, names, spec
 
 
@@ -207,7 +213,7 @@ def trials_of(table: Table, trials: str | float | None, law: AbstractFamily) -> 
             f"The family {law.name!r} has no trials; got trials={trials!r}. "
             'Leave it out, or use family="binomial".'
         )
-    if isinstance(trials, Real) and not isinstance(trials, bool):
+    if is_number(trials):
         try:
             return np.full(len(table.frame), float(trials))
         except OverflowError as error:

@@ -2,15 +2,15 @@
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Literal
 
-from tvdbayes._errors import CollinearWarning, DataError, FormulaError, SettingsError, warn
+from tvdbayes._errors import CollinearWarning, FormulaError, SettingsError, warn
 from tvdbayes._typing import IntArray
+from tvdbayes._validate import one_of
 from tvdbayes.data.cells import Cells, compress
 from tvdbayes.data.fit_data import FitData
 from tvdbayes.data.sources import AbstractSource, Coarsening, Missing
-from tvdbayes.formula.columns import offsets, require_name, trials_of
+from tvdbayes.formula.columns import offsets, require_name, require_trials, trials_of
 from tvdbayes.formula.design import Encoded, encode_all, read_further, without_dependent
 from tvdbayes.formula.family import law_and_outcome
 from tvdbayes.formula.guard import Reading, read_formula
@@ -97,8 +97,7 @@ def survey(
             "has no place in it. Leave it out, or use it as a covariate."
         )
     encoded = encode_all(reading, further, law, table)
-    if collinear not in ("error", "drop"):
-        raise SettingsError(f'collinear must be "error" or "drop"; got {collinear!r}.')
+    one_of("collinear", collinear, ("error", "drop"))
     left_out: tuple[str, ...] = ()
     if collinear == "drop":
         encoded, left_out = without_dependent(encoded)
@@ -153,8 +152,5 @@ def _only_once(reading: Reading, trials: str | int) -> str | int:
             f"The formula names the trials ({reading.trials!r}), and so does trials={trials!r}. "
             "Give them once."
         )
-    if not isinstance(trials, str | Real) or isinstance(trials, bool):
-        raise DataError(
-            f"trials= takes the name of a column or a number; got {type(trials).__name__}."
-        )
+    require_trials(trials)
     return trials

@@ -4,7 +4,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
@@ -23,12 +22,13 @@ from tvdbayes._errors import (
     warn,
 )
 from tvdbayes._typing import IntArray
+from tvdbayes._validate import whole_number
 from tvdbayes.data.cells import Cells
 from tvdbayes.data.sources import Table
 from tvdbayes.fitting.fit_formula import fit
 from tvdbayes.fitting.progress import progress_bar
 from tvdbayes.fitting.record import Fit
-from tvdbayes.formula.columns import require_name, trials_of
+from tvdbayes.formula.columns import require_name, require_trials, trials_of
 from tvdbayes.formula.family import family_by_name
 from tvdbayes.formula.guard import (
     calculated_with,
@@ -200,10 +200,7 @@ def _check(n_draws: object, seed: object, chunk_rows: object) -> None:
         ("seed", seed, 0),
         ("chunk_rows", chunk_rows, 1),
     ):
-        if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
-            raise SettingsError(
-                f"{name} must be a whole number of at least {least}; got {value!r}."
-            )
+        whole_number(name, value, least)
 
 
 def _used(
@@ -219,10 +216,8 @@ def _used(
     for option, name in options.items():
         if name is not None:
             require_name(name, option)
-    if isinstance(asked, bool) or not isinstance(asked, str | Real | None):
-        raise DataError(
-            f"trials= takes the name of a column or a number; got {type(asked).__name__}."
-        )
+    if asked is not None:
+        require_trials(asked)
     if not (law.needs_trials and isinstance(asked, str)):
         # No row is needed to see that these are missing, or out of place.
         none = np.zeros(0, np.intp)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from tvdbayes._errors import DataError, FamilyError, FormulaError
 from tvdbayes._typing import BoolArray, IntArray
+from tvdbayes._validate import REPAIR, has_gaps, not_finite, not_numbers
 from tvdbayes.data.sources import mostly_numbers, no_numbers, open_data
 from tvdbayes.formula.names import alias_of, as_written
 from tvdbayes.models.families import AbstractFamily
@@ -257,15 +258,9 @@ class Look:
             raise DataError("The data hold 0 rows. Check that they were read.")
         for name, column in self.columns.items():
             if column.gaps.n:
-                raise DataError(
-                    f"The column {name!r} must have no gaps; {column.gaps.listing(n)}. "
-                    "Drop or repair these rows first."
-                )
+                raise has_gaps(name, column.gaps.listing(n))
             if column.infinite.n:
-                raise DataError(
-                    f"Every value of {name!r} must be a finite number; "
-                    f"{column.infinite.listing(n)}. Drop or repair these rows first."
-                )
+                raise not_finite(name, column.infinite.listing(n))
             if column.kind == _MIXED and not column.no_number.n:
                 raise DataError(
                     f"The column {name!r} holds numbers in some parts of the data and text in "
@@ -280,14 +275,12 @@ class Look:
                 )
             if column.kind == "text" and name in used.numbers:
                 first = next(iter(column.levels))
-                raise DataError(
-                    f"The column {name!r} must hold numbers; "
-                    + (
-                        f"{column.no_number.listing(n)}. Repair or drop these rows first."
-                        if column.no_number.n
-                        else f"got text or categories (first: {first!r}). Convert it first."
-                    )
+                found = (
+                    f"{column.no_number.listing(n)}. {REPAIR}"
+                    if column.no_number.n
+                    else f"got text or categories (first: {first!r}). Convert it first."
                 )
+                raise not_numbers(name, found)
             if name in used.uncoded and column.slipped:
                 raise DataError(
                     f"Values of {name!r} are numbers in the main; {column.no_number.listing(n)}. "

@@ -9,6 +9,7 @@ from formulaic import ModelSpec
 
 from tvdbayes._errors import DataError
 from tvdbayes._typing import Array, IntArray
+from tvdbayes._validate import not_finite
 from tvdbayes.data.cells import Cells
 from tvdbayes.data.sources import Table, open_data
 from tvdbayes.formula.columns import numbers, offsets, trials_of
@@ -123,11 +124,8 @@ class Recipe:
         for name, column in zip(self.names, x.T, strict=True):
             wrong = ~np.isfinite(column)
             if wrong.any():
-                raise DataError(
-                    f"Every value of {name!r} must be a finite number; among rows "
-                    f"{table.rows[0]} to {table.rows[-1]}, {table.listing(wrong, column)}. "
-                    "Drop or repair these rows first."
-                )
+                span = f"among rows {table.rows[0]} to {table.rows[-1]}"
+                raise not_finite(name, f"{span}, {table.listing(wrong, column)}")
         return x
 
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 
 import numpy as np
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, ArrayLike, BoolArray, IntArray
+from tvdbayes._validate import finite_number, probability, whole_number
 from tvdbayes.models.model import Model
 from tvdbayes.objective.partitions import AbstractPartition
 from tvdbayes.plan._simulation import (
@@ -263,8 +263,7 @@ def sample_size(
     True
     """
     _check(interval, n_sets, n_draws)
-    if not width > 0:
-        raise SettingsError(f"width must be above 0; got {width!r}.")
+    finite_number("width", width, above=0.0)
     scenario = scenario_of(
         model,
         design,
@@ -440,11 +439,9 @@ def _sizes(rows: Sequence[int] | IntArray) -> list[int]:
 
 
 def _check(interval: float, n_sets: int, n_draws: int) -> None:
-    if not 0 < interval < 1:
-        raise SettingsError(f"interval must lie between 0 and 1; got {interval!r}. Try 0.9.")
+    probability("interval", interval, 0.9)
     for name, value in (("n_sets", n_sets), ("n_draws", n_draws)):
-        if not (isinstance(value, Integral) and value >= 2):
-            raise SettingsError(f"{name} must be a whole number of at least 2; got {value!r}.")
+        whole_number(name, value, 2)
 
 
 def _rows(n: int | None) -> str:

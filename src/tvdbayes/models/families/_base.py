@@ -17,7 +17,7 @@ import numpy as np
 from tvdbayes._array import xp
 from tvdbayes._errors import FamilyError, listing
 from tvdbayes._typing import Array, BoolArray, IntArray
-from tvdbayes.data.cells import LARGEST
+from tvdbayes._validate import LARGEST, bad_trials
 
 __all__ = ["AbstractFamily", "Jet", "bordered", "from_triangle", "odd_trials"]
 
@@ -184,10 +184,7 @@ class AbstractFamily(ABC):
         if self.needs_trials:
             odd = odd_trials(trials)
             if odd.any():
-                raise FamilyError(
-                    "Trials must be whole numbers of at least 1, below 2**53; "
-                    f"{listing(odd, trials, unit, numbers)}. Check the trials."
-                )
+                raise FamilyError(bad_trials(listing(odd, trials, unit, numbers)))
         huge = y > LARGEST
         if huge.any():
             raise FamilyError(

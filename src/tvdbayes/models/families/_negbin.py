@@ -2,12 +2,10 @@
 
 from collections.abc import Callable
 
-from tvdbayes._array import excess_exp, known, stirling_error, xp
+from tvdbayes._array import HALF_LOG_2PI, excess_exp, known, stirling_error, xp
 from tvdbayes._typing import Array
 
 __all__ = ["by_outcome", "log_negbin"]
-
-_HALF_LOG_2PI = 0.9189385332046727
 
 
 def log_negbin(y: Array, size: Array, log_mean: Array) -> Array:
@@ -22,7 +20,7 @@ def log_negbin(y: Array, size: Array, log_mean: Array) -> Array:
     away = (count - mean) / (size + mean)
     far = xp.log(size + count) - xp.log(size + mean)
     drift = xp.where(xp.abs(away) < 0.5, xp.log1p(xp.clip(away, -0.5, 0.5)), far)
-    peak = 0.5 * (xp.log(size) - xp.log(size + count) - xp.log(count)) - _HALF_LOG_2PI
+    peak = 0.5 * (xp.log(size) - xp.log(size + count) - xp.log(count)) - HALF_LOG_2PI
     peak += stirling_error(size + count) - stirling_error(size) - stirling_error(count)
     deviance = size * excess_exp(drift) + count * excess_exp(log_mean - xp.log(count) + drift)
     value: Array = xp.where(y > 0, peak - deviance, -size * xp.log1p(mean / size))

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from tvdbayes._array import (
+    HALF_LOG_2PI,
     digamma_gap,
     excess_exp,
     gammaln,
@@ -27,7 +28,6 @@ __all__ = ["Bernoulli", "BetaBinomial", "Binomial"]
 _DEGENERATE = 1e-6
 # Below this many trials, the plain formula is right to 13 digits, and faster.
 _SMALL = 50
-_HALF_LOG_2PI = 0.9189385332046727
 _LARGE_DISPERSION = 60.0
 _TINY = 1e-100
 _MOST_TRIALS = 1_000_000
@@ -181,7 +181,7 @@ class Binomial(AbstractFamily):
         (log_prob, *_), (log_rest, *_) = self.link.log_tails(eta)
         peak = (
             0.5 * xp.log(trials / (some * rest))
-            - _HALF_LOG_2PI
+            - HALF_LOG_2PI
             + (stirling_error(trials) - stirling_error(some) - stirling_error(rest))
         )
         inner = (

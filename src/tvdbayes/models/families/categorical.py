@@ -8,6 +8,7 @@ import numpy as np
 from tvdbayes._array import xp
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray
+from tvdbayes._validate import one_of
 from tvdbayes.models.families._base import AbstractFamily, Jet
 from tvdbayes.models.families.links import AbstractLink, Logit, require_link
 
@@ -101,8 +102,7 @@ class Categorical(_Levels):
 
     def __post_init__(self) -> None:
         self._check_levels()
-        if self.coding not in ("reference", "sum"):
-            raise SettingsError(f'coding must be "reference" or "sum"; got {self.coding!r}.')
+        one_of("coding", self.coding, ("reference", "sum"))
 
     @property
     def predictors(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from tvdbayes._array import (
+    HALF_LOG_2PI,
     digamma_gap,
     excess_exp,
     gammaln,
@@ -17,7 +18,7 @@ from tvdbayes._array import (
     xp,
 )
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes.data.cells import LARGEST
+from tvdbayes._validate import LARGEST
 from tvdbayes.models.families._base import AbstractFamily, Jet, from_triangle
 from tvdbayes.models.families._negbin import by_outcome, log_negbin
 from tvdbayes.models.families._power_table import tabulated_power_sum
@@ -36,7 +37,6 @@ _LARGE_HAZARD = 150.0
 _NOTHING = 1e-6
 # Below this many, the plain formula is right to 13 digits, and faster.
 _SMALL = 50
-_HALF_LOG_2PI = 0.9189385332046727
 
 
 def _poisson(rng: np.random.Generator, mean: Array) -> Array:
@@ -110,7 +110,7 @@ class Poisson(_Counts):
             return y * eta - rate - gammaln(y + 1)
         # The terms above are of the size of y and cancel; Loader's form has none that do.
         count = xp.maximum(y, 1.0)
-        peak = -0.5 * xp.log(count) - _HALF_LOG_2PI - stirling_error(count)
+        peak = -0.5 * xp.log(count) - HALF_LOG_2PI - stirling_error(count)
         off: Array = xp.where(y > 0, peak - count * excess_exp(eta - xp.log(count)), -rate)
         return off
 

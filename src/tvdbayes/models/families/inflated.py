@@ -1,7 +1,6 @@
 """Wrappers around any family of counts: too many zeros, no zeros, a largest recorded value."""
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 from tvdbayes._array import log1m_exp, xp
 from tvdbayes._errors import FamilyError, SettingsError
 from tvdbayes._typing import Array, BoolArray
+from tvdbayes._validate import whole_number
 from tvdbayes.models.families._base import AbstractFamily, Jet, bordered
 from tvdbayes.models.families._support import panels
 from tvdbayes.models.families.links import Logit
@@ -360,11 +360,7 @@ class Censored(_Wrapper):
 
     def __post_init__(self) -> None:
         self._check_base()
-        whole = isinstance(self.upper, Integral) and not isinstance(self.upper, bool)
-        if not (whole and 1 <= self.upper <= _MOST_BELOW):
-            raise SettingsError(
-                f"upper must be a whole number from 1 to {_MOST_BELOW:,}; got {self.upper!r}."
-            )
+        whole_number("upper", self.upper, 1, _MOST_BELOW)
 
     @property
     def on_device(self) -> bool:
