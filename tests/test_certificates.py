@@ -408,7 +408,7 @@ def test_outcomes_of_neighbours_with_fewer_trials_have_no_mass():
 def test_many_pairs_are_summed_piece_by_piece(monkeypatch):
     posterior = tb.fit("y ~ z", DATA, n_draws=0).posterior
     whole = misfit_split(posterior).distance
-    monkeypatch.setattr("tvdbayes.bounds.misfit._ELEMENTS", 7)
+    monkeypatch.setattr("tvdbayes.bounds._distance._ELEMENTS", 7)
     assert misfit_split(posterior).distance == pytest.approx(whole)
 
 

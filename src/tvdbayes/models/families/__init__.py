@@ -3,9 +3,10 @@
 from tvdbayes.models.families._base import AbstractFamily, Jet, odd_trials
 from tvdbayes.models.families.bounded import Bernoulli, BetaBinomial, Binomial
 from tvdbayes.models.families.categorical import Categorical, Ordinal
+from tvdbayes.models.families.censored import Censored
 from tvdbayes.models.families.counts import DiscreteWeibull, Geometric, NegativeBinomial, Poisson
 from tvdbayes.models.families.custom import CustomFamily
-from tvdbayes.models.families.inflated import Censored, Hurdle, ZeroInflated, ZeroTruncated
+from tvdbayes.models.families.inflated import Hurdle, ZeroInflated, ZeroTruncated
 from tvdbayes.models.families.links import AbstractLink, Cloglog, Logit, Probit
 from tvdbayes.models.families.neighbours import Neighbour, neighbours
 
