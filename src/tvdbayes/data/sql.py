@@ -89,7 +89,7 @@ class SqlSource(AbstractSource):
     ) -> Table:
         used, every = wanted(self, used, weights, missing)
         rows = self._plain(every, weights)
-        seen = _look(rows, every, weights, missing)
+        seen = _count_rows(rows, every, weights, missing)
         rows = _without_gaps(rows, seen, missing)
         if weights is not None:
             rows = rows.filter(rows[weights] > 0)
@@ -201,8 +201,8 @@ class SqlSource(AbstractSource):
 
 
 @dataclass(frozen=True)
-class _Look:
-    """What one pass over a table tells.
+class _TableCounts:
+    """Numbers of rows and gaps in a table, counted in one pass.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ class _Look:
     largest_weight: float
 
 
-def _look(rows: Any, every: list[str], weights: str | None, missing: Missing) -> _Look:
+def _count_rows(rows: Any, every: list[str], weights: str | None, missing: Missing) -> _TableCounts:
     """Count rows, gaps and what is no finite number, in one pass.
 
     Rows without weight are not looked at, nor, where gaps are dropped, rows with one.
@@ -263,7 +263,7 @@ def _look(rows: Any, every: list[str], weights: str | None, missing: Missing) ->
         if n.get(f"infinite_{j}", 0):
             raise not_finite(name, f"{n[f'infinite_{j}']:,} of {n['n']:,} are not")
     gaps = {name: n[f"gap_{j}"] for j, name in enumerate(every)}
-    return _Look(n["n"], n.get("kept", n["n"]), n["any_gap"], gaps, largest)
+    return _TableCounts(n["n"], n.get("kept", n["n"]), n["any_gap"], gaps, largest)
 
 
 def _gaps(rows: Any, names: Sequence[str]) -> Any:
@@ -278,7 +278,7 @@ def _gaps(rows: Any, names: Sequence[str]) -> Any:
     return missing
 
 
-def _without_gaps(rows: Any, seen: _Look, missing: Missing) -> Any:
+def _without_gaps(rows: Any, seen: _TableCounts, missing: Missing) -> Any:
     if missing == "error" and any(seen.gaps.values()):
         name, n = next((name, n) for name, n in seen.gaps.items() if n)
         raise has_gaps(name, f"{n:,} of {seen.n_rows:,} rows have one", REPAIR_OR_DROP)

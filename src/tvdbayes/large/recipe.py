@@ -15,7 +15,7 @@ from tvdbayes.data.sources import Table, open_data
 from tvdbayes.formula.columns import numbers, offsets, trials_of
 from tvdbayes.formula.design import encode_table
 from tvdbayes.large.cluster import Chunk
-from tvdbayes.large.look import Used
+from tvdbayes.large.used import Used
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective.partitions import LearnedGroups
 from tvdbayes.sampling.execution import single_threaded
@@ -28,7 +28,7 @@ _LABELLED = 1024
 
 
 def some_rows(frame: pd.DataFrame, rows: IntArray, used: Sequence[str], size: int) -> pd.DataFrame:
-    """These rows of a piece, which had so many rows at the first look."""
+    """These rows of a piece, which had so many rows when the data were profiled."""
     _require_size(frame, size)
     return open_data(frame).rows(used).iloc[rows]
 
@@ -110,7 +110,7 @@ class Recipe:
             np.ones(n) if used.weights is None else numbers(table, used.weights),
             self.names,
         )
-        # Rows may have changed since the first look.
+        # Rows may have changed since they were profiled.
         self.law.check_outcomes(cells.y, cells.trials, numbers=numbers_of)
         with single_threaded():
             groups = [
@@ -130,7 +130,7 @@ class Recipe:
 
 
 def encode_piece(frame: pd.DataFrame, recipe: Recipe, number: int, first: int, size: int) -> Chunk:
-    """See `Recipe.chunk`; the piece had so many rows at the first look."""
+    """See `Recipe.chunk`; the piece had so many rows when the data were profiled."""
     _require_size(frame, size)
     return recipe.chunk(frame, number, first)
 

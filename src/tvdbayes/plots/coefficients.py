@@ -70,9 +70,9 @@ def plot_coefficients(
     ax = axes_for(ax, height=1.2 + 0.38 * len(kept))
     at = np.arange(len(kept), dtype=float)
     ax.axvline(0, color=INK, linewidth=0.8, linestyle=":")
-    for look, prefix, side in ((ROBUST, "", -_APART), (ORDINARY, "kld_", _APART)):
-        intervals(ax, at + side, table[f"{prefix}low"], table[f"{prefix}high"], look)
-        dots(ax, table[f"{prefix}mean"], at + side, look)
+    for style, prefix, side in ((ROBUST, "", -_APART), (ORDINARY, "kld_", _APART)):
+        intervals(ax, at + side, table[f"{prefix}low"], table[f"{prefix}high"], style)
+        dots(ax, table[f"{prefix}mean"], at + side, style)
     label_lines(ax, kept)
     legend_above(ax)
     label_axes(ax, f"coefficient: mean and {interval:.0%} interval", "")

@@ -16,10 +16,10 @@ from tvdbayes.models.predictors import AbstractBound
 from tvdbayes.objective import Layout, Pairs
 from tvdbayes.objective.partitions import Bins, Distinct, Grouping
 
-__all__ = ["Chunk", "Piece", "Rules", "pieces_of", "spread_of"]
+__all__ = ["Batch", "Chunk", "Rules", "batches_of", "spread_of"]
 
 _FEWEST, _MOST = 1 << 12, 1 << 14
-"""Rows of a piece: many, so that adding its units to the sum costs little beside it; few, so that
+"""Rows of a batch: many, so that adding its units to the sum costs little beside it; few, so that
 its arrays stay near the cache."""
 _ELEMENTS = 1 << 21
 
@@ -148,7 +148,7 @@ class Rules:
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class Batch:
     """So many rows of a chunk as are computed at a time."""
 
     rules: Rules
@@ -237,7 +237,7 @@ def _each(n: int) -> Segments:
     return Segments(np.arange(n), n)
 
 
-def pieces_of(chunk: Chunk, rules: Rules, n_draws: int) -> Iterator[Piece]:
+def batches_of(chunk: Chunk, rules: Rules, n_draws: int) -> Iterator[Batch]:
     """The rows of a chunk, so many at a time as suit so many draws."""
     wanted = _ELEMENTS // (max(n_draws, 1) * rules.nodes[1].size)
     size = max(min(wanted, _MOST), _FEWEST)
@@ -248,7 +248,7 @@ def pieces_of(chunk: Chunk, rules: Rules, n_draws: int) -> Iterator[Piece]:
         each = np.arange(cells.n_x)
         grouped = Grouping(each, each, each[None])
         layout = Layout(rules.model, cells, Distinct(), rules.scale_on, grouped=grouped)
-        yield Piece(rules, layout, chunk.groups[rows])
+        yield Batch(rules, layout, chunk.groups[rows])
 
 
 def spread_of(cells: Cells) -> Cells:

@@ -7,7 +7,7 @@ import numpy as np
 
 from tvdbayes._array import tiny
 from tvdbayes._typing import Array
-from tvdbayes.large.cluster._problems import SummedGroups, SummedRows, Table
+from tvdbayes.large.cluster._problems import SummedGroups, SummedRows, UnitMasses
 from tvdbayes.large.cluster._rows import AbstractRows
 from tvdbayes.large.cluster._sums import Slopes
 from tvdbayes.large.cluster._weights import UNWEIGHTED
@@ -60,7 +60,7 @@ def solve_rows(
     """
     bound = rows.rules.bound
     starts = bound.from_user(np.column_stack([start, ordinary]))
-    table = Table.make(rows, np.array([UNWEIGHTED]))
+    table = UnitMasses.make(rows, np.array([UNWEIGHTED]))
     goal = _accuracy(rows, table)
     twin = SummedRows(rows, table.draws, table.share, _penalty(rows, 0.0, starts[:, 1]))
     plain = newton(twin, starts[:, 1:])
@@ -79,7 +79,7 @@ def solve_rows(
     size = _together(rows)
     for first in range(0, n_draws, size):
         draws = np.arange(first, min(first + size, n_draws))
-        table = Table.make(rows, draws, groups.table.units)
+        table = UnitMasses.make(rows, draws, groups.table.units)
         same = np.ones(draws.size)
         robust = newton(replace(groups, table=table), found.theta * same, tau=goal.begin)
         its = replace(twin, draws=draws, share=table.share)
@@ -91,7 +91,7 @@ def solve_rows(
     return unweighted, _joined(parts, bound.n_params)
 
 
-def _accuracy(rows: AbstractRows, table: Table) -> Accuracy:
+def _accuracy(rows: AbstractRows, table: UnitMasses) -> Accuracy:
     """How finely to solve: finer than what chance does to the groups and to the draws."""
     rules = rows.rules
     n_obs = 1 / table.share[0]
@@ -114,7 +114,7 @@ def _penalty(rows: AbstractRows, ridge: float, reference: Array) -> Penalty:
 
 
 def _groups(
-    rows: AbstractRows, table: Table, ridge: float, reference: Array, goal: Accuracy
+    rows: AbstractRows, table: UnitMasses, ridge: float, reference: Array, goal: Accuracy
 ) -> SummedGroups:
     """The problem of a table of one draw, with derivatives taken at the reference (d,)."""
     mass, slopes = rows.total(Slopes(table.draws, reference[:, None]))
