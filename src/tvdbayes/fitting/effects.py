@@ -16,7 +16,6 @@ from tvdbayes.fitting.predictions import data_of, new_rows, outcome_numbers, pos
 from tvdbayes.fitting.record import Fit
 from tvdbayes.fitting.slopes import row_slopes
 from tvdbayes.formula.columns import offsets
-from tvdbayes.formula.design import columns_of, encode_table
 from tvdbayes.formula.names import column_of
 from tvdbayes.results.effects import (
     Effect,
@@ -171,7 +170,7 @@ def _question(fit: Fit, outcome: object, ordinary: bool) -> _Question:
 def _used(fit: Fit, data: FitData) -> list[str]:
     """Columns of the formulas, then those of offset, exposure and trials."""
     further = [name for name in (data.offset, data.exposure, data.trials) if isinstance(name, str)]
-    return list(dict.fromkeys([*columns_of(fit.encodings), *further]))
+    return list(dict.fromkeys([*fit.design.columns, *further]))
 
 
 def _average_slope(ask: _Question, variable: str, at: Mapping[str, object]) -> Array:
@@ -188,7 +187,7 @@ def _average_slope(ask: _Question, variable: str, at: Mapping[str, object]) -> A
         moved = {name: column.take(rows) for name, column in columns.items()}
         moved[variable] = Column("number", values)
         table = plain_table(moved, ask.counts[rows])
-        x = encode_table(fit.encodings, fit.posterior.cells.names, table)
+        x = fit.design.encode(table)
         offset = offsets(table, data.offset, data.exposure)
         return np.column_stack([x, np.zeros(len(rows)) if offset is None else offset])
 
@@ -214,7 +213,7 @@ def _levels(fit: Fit, name: str, column: Column) -> tuple[object, ...] | None:
     """The values that are compared with the first; None where the column is one of numbers."""
     if column.kind != "number":
         return column.choices
-    for spec in fit.encodings:
+    for spec in fit.design.encodings:
         for entry in spec.structure:
             for factor in (f.factor for term in entry.scoped_terms for f in term.factors):
                 kind, _ = spec.encoder_state.get(factor.expr, (None, None))

@@ -15,7 +15,6 @@ from tvdbayes.data.fit_data import FitData
 from tvdbayes.data.sources import Data, FrameSource, Table, open_data
 from tvdbayes.fitting.record import Fit
 from tvdbayes.formula.columns import numbers, offsets, trials_of
-from tvdbayes.formula.design import columns_of, encode_table
 from tvdbayes.formula.family import codes
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.results.prediction import (
@@ -114,7 +113,7 @@ def data_of(fit: Fit) -> FitData:
 def new_rows(fit: Fit, table: Table) -> NewRows:
     """The rows of a table as the model sees them, in the order of the input."""
     posterior, family = fit.posterior, fit.posterior.model.family
-    x = encode_table(fit.encodings, posterior.cells.names, table)
+    x = fit.design.encode(table)
     offset = trials = None
     if fit.data is not None:
         offset = offsets(table, fit.data.offset, fit.data.exposure)
@@ -131,7 +130,7 @@ def new_rows(fit: Fit, table: Table) -> NewRows:
 def new_cells(fit: Fit, source: FrameSource, weights: str | None = None) -> Cells:
     """Rows with outcomes as a table of cells, encoded as in the fit."""
     outcome, family = data_of(fit).outcome, fit.posterior.model.family
-    used = [outcome, *columns_of(fit.encodings), *further_columns(fit, source.columns)]
+    used = [outcome, *fit.design.columns, *further_columns(fit, source.columns)]
     table = source.table(used, weights, "error")
     y = (
         codes(table, outcome, family.levels, all_seen=False)
@@ -180,7 +179,7 @@ def _asked(fit: Fit, new: Data | None) -> _Asked:
         return _Asked(rows, kept, len(fit.cell_of_row))
     source = open_data(new)
     native, n = source.native.to_native(), len(source.native)
-    used = [*columns_of(fit.encodings), *further_columns(fit, source.columns)]
+    used = [*fit.design.columns, *further_columns(fit, source.columns)]
     if used:
         table = source.table(used, None, "error")
     else:

@@ -18,7 +18,7 @@ from tvdbayes.data.sources import Data
 from tvdbayes.fitting.asked import Asked
 from tvdbayes.fitting.progress import progress_bar
 from tvdbayes.fitting.rounded import Rounded
-from tvdbayes.formula.design import encode_new
+from tvdbayes.formula.design import Design
 from tvdbayes.formula.survey import Survey
 from tvdbayes.objective.partitions import Bins, GroupReport
 from tvdbayes.results import (
@@ -107,9 +107,9 @@ class Fit:
     rounded: Rounded | None = None
 
     @property
-    def encodings(self) -> tuple[ModelSpec, ...]:
-        """How columns became covariates, for the main predictor and then the further ones."""
-        return (self.encoding, *self.more_encodings.values())
+    def design(self) -> Design:
+        """How columns became covariates, for all predictors."""
+        return Design(self.encoding, self.more_encodings, self.posterior.cells.names)
 
     @property
     def param_names(self) -> tuple[str, ...]:
@@ -790,7 +790,7 @@ class Fit:
         family = self.posterior.model.family
         n_more = len(family.predictors) - family.n_main
         main = linear.blocks(len(names), family.n_main, n_more)[0]
-        return encode_new(self.encoding, tuple(names[j] for j in main), data)
+        return Design(self.encoding, {}, tuple(names[j] for j in main)).encode_rows(data)
 
     def predict(
         self,
@@ -1171,13 +1171,12 @@ class Fit:
 
 def fit_of(found: Survey, posterior: Posterior, asked: Asked | None = None) -> Fit:
     """The draws, with what is known of the data, and what was asked for."""
-    encoded = found.encoded
     return Fit(
         posterior,
         found.formula,
-        encoded.spec,
+        found.design.encoding,
         found.cell_of_row,
-        encoded.more,
+        found.design.more_encodings,
         found.left_out,
         found.data,
         asked,

@@ -11,12 +11,12 @@ from tvdbayes.data.cells import Cells, compress
 from tvdbayes.data.fit_data import FitData
 from tvdbayes.data.sources import AbstractSource, Coarsening, Missing
 from tvdbayes.formula.columns import offsets, require_name, require_trials, trials_of
-from tvdbayes.formula.design import Encoded, encode_all, read_further, without_dependent
+from tvdbayes.formula.design import Design, learn_design, read_further, without_dependent
 from tvdbayes.formula.family import law_and_outcome
 from tvdbayes.formula.guard import Reading, read_formula
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.model import Model
-from tvdbayes.models.predictors import MLP
+from tvdbayes.models.predictors import MLP, Linear
 
 __all__ = ["Survey", "survey"]
 
@@ -33,8 +33,10 @@ class Survey:
         The law of the outcome, and who uses which covariate.
     cells : Cells
         Distinct covariates and outcome, with counts.
-    encoded : Encoded
-        The covariates, and how to encode new data alike.
+    design : Design
+        How columns become covariates, to encode new data in the same way.
+    linear : Linear
+        Which predictor uses which covariate.
     left_out : tuple of str
         Columns that others determine, left out by ``collinear="drop"``.
     cell_of_row : (n,)
@@ -48,7 +50,8 @@ class Survey:
     formula: str
     model: Model
     cells: Cells
-    encoded: Encoded
+    design: Design
+    linear: Linear
     left_out: tuple[str, ...]
     cell_of_row: IntArray
     data: FitData
@@ -96,21 +99,23 @@ def survey(
             f"The family {law.name!r} has a predictor for each level, so an offset or exposure "
             "has no place in it. Leave it out, or use it as a covariate."
         )
-    encoded = encode_all(reading, further, law, table)
+    design, x, linear = learn_design(reading, further, law, table)
     one_of("collinear", collinear, ("error", "drop"))
     left_out: tuple[str, ...] = ()
     if collinear == "drop":
-        encoded, left_out = without_dependent(encoded)
+        kept, linear = without_dependent(x, linear)
+        left_out = tuple(name for j, name in enumerate(design.names) if j not in kept)
+        x, design = x[:, kept], replace(design, names=tuple(design.names[j] for j in kept))
         _say_left_out(left_out)
     made = compress(
-        encoded.x,
+        x,
         y,
         weights=table.counts,
         offset=offsets(table, offset, exposure),
         trials=n_trials,
-        names=encoded.names,
+        names=design.names,
     )
-    model = Model(law, encoded.linear)
+    model = Model(law, linear)
     # A network has no coefficients that would be asked for by name.
     if network is None:
         _require_own_names(model.param_names(made.cells))
@@ -120,7 +125,8 @@ def survey(
         formula,
         model,
         made.cells,
-        encoded,
+        design,
+        linear,
         left_out,
         table.of_input(made.cell_of_row),
         FitData.of(table, made.cell_of_row, reading.outcome, trials=trials, **options),

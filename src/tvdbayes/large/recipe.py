@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from formulaic import ModelSpec
 
 from tvdbayes._errors import DataError
 from tvdbayes._typing import Array, IntArray
@@ -13,7 +12,7 @@ from tvdbayes._validate import not_finite
 from tvdbayes.data.cells import Cells
 from tvdbayes.data.sources import Table, open_data
 from tvdbayes.formula.columns import numbers, offsets, trials_of
-from tvdbayes.formula.design import encode_table
+from tvdbayes.formula.design import Design
 from tvdbayes.large.cluster import Chunk
 from tvdbayes.large.used import Used
 from tvdbayes.models.families import AbstractFamily
@@ -47,17 +46,14 @@ class Recipe:
     used : Used
         The columns, and what for.
     law : AbstractFamily
-    spec : formulaic.ModelSpec
+    design : Design
         How columns become covariates.
-    names : tuple of str
-        The covariates.
     groups : LearnedGroups
     """
 
     used: Used
     law: AbstractFamily
-    spec: ModelSpec
-    names: tuple[str, ...]
+    design: Design
     groups: LearnedGroups
 
     @property
@@ -80,7 +76,7 @@ class Recipe:
             for at in range(0, len(frame), _CODED)
         ]
         if not parts:
-            return Chunk.empty(number, len(self.names), len(self.sizes))
+            return Chunk.empty(number, len(self.design.names), len(self.sizes))
         cells = Cells(
             np.concatenate([part.x for part, _ in parts]),
             np.concatenate([part.offset for part, _ in parts]),
@@ -88,7 +84,7 @@ class Recipe:
             np.arange(len(frame)),
             np.concatenate([part.y for part, _ in parts]),
             np.concatenate([part.counts for part, _ in parts]),
-            self.names,
+            self.design.names,
         )
         groups = np.concatenate([groups for _, groups in parts], axis=1)
         groups += np.cumsum([0, *self.sizes[:-1]])[:, None]
@@ -108,7 +104,7 @@ class Recipe:
             each,
             numbers(table, used.outcome),
             np.ones(n) if used.weights is None else numbers(table, used.weights),
-            self.names,
+            self.design.names,
         )
         # Rows may have changed since they were profiled.
         self.law.check_outcomes(cells.y, cells.trials, numbers=numbers_of)
@@ -120,8 +116,8 @@ class Recipe:
         return cells, np.concatenate(groups, axis=1)
 
     def _covariates(self, table: Table) -> Array:
-        x = np.ascontiguousarray(encode_table((self.spec,), self.names, table))
-        for name, column in zip(self.names, x.T, strict=True):
+        x = np.ascontiguousarray(self.design.encode(table))
+        for name, column in zip(self.design.names, x.T, strict=True):
             wrong = ~np.isfinite(column)
             if wrong.any():
                 span = f"among rows {table.rows[0]} to {table.rows[-1]}"

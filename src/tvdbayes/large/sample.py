@@ -79,7 +79,7 @@ def recipe_of(sample: Fit, used: Used, profile: DataProfile, seed: int) -> tuple
     """How all rows are encoded, grouped and compared: as the sample is, in groups for all rows."""
     cells, model = sample.posterior.cells, sample.posterior.model
     groups = groups_for(cells, profile.n_rows, model.complexity(cells), seed)
-    recipe = Recipe(used, model.family, sample.encoding, cells.names, groups)
+    recipe = Recipe(used, model.family, sample.design, groups)
     trials = np.unique(cells.trials)
     bins = None if model.family.binary else _bins(cells, groups, model.family)
     sizes = recipe.sizes
