@@ -37,8 +37,8 @@ _MOST_COLUMNS = 1000
 
 
 def require_name(name: object, what: str) -> None:
-    """Raise unless an option that takes a column's name got text."""
-    if not isinstance(name, str):
+    """Raise unless an option that takes the name of a column got text, or nothing."""
+    if not (name is None or isinstance(name, str)):
         raise DataError(
             f"{what}= takes the name of a column; got {type(name).__name__}. Put the values into "
             "the data and pass their name."

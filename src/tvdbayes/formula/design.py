@@ -1,7 +1,7 @@
 """The covariates of all predictors of a family, from one formula for each."""
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -123,8 +123,10 @@ def _replay(spec: ModelSpec, table: Table) -> Array:
     return np.asarray(matrix, float)
 
 
-def without_dependent(x: Array, linear: Linear) -> tuple[list[int], Linear]:
-    """The columns of x that no others of the same predictor determine, and who then uses which."""
+def without_dependent(
+    design: Design, x: Array, linear: Linear
+) -> tuple[Design, Array, Linear, tuple[str, ...]]:
+    """Leave out columns that others of the same predictor determine, and name them last."""
     blocks, dropped = [], set()
     for block in linear.columns or ():
         used = [j for j in block if j >= 0]
@@ -133,7 +135,12 @@ def without_dependent(x: Array, linear: Linear) -> tuple[list[int], Linear]:
         blocks.append(tuple(j for j in block if j not in lost))
     kept = sorted({j for block in blocks for j in block if j >= 0})
     number = {old: new for new, old in enumerate(kept)} | {-1: -1}
-    return kept, Linear(tuple(tuple(number[j] for j in block) for block in blocks))
+    return (
+        replace(design, names=tuple(design.names[j] for j in kept)),
+        x[:, kept],
+        Linear(tuple(tuple(number[j] for j in block) for block in blocks)),
+        tuple(design.names[j] for j in sorted(dropped)),
+    )
 
 
 def read_further(

@@ -74,38 +74,25 @@ def survey(
     network: MLP | None = None,
 ) -> Survey:
     """Read the columns that are used, check them, and encode them; see `fit` for the arguments."""
-    reading = read_formula(formula, source.columns)
-    if network is not None and predictors:
-        raise SettingsError(
-            f"With network=, further predictors are constant; got covariates for "
-            f"{', '.join(map(repr, predictors))}. Leave predictors= or network= out."
-        )
-    further = read_further(predictors, reading.outcome, source.columns)
+    one_of("collinear", collinear, ("error", "drop"))
+    reading, further = _read(formula, predictors, source.columns, network)
     trials = reading.trials if trials is None else _only_once(reading, trials)
     options = {"offset": offset, "exposure": exposure, "weights": weights}
     for option, name in options.items():
-        if name is not None:
-            require_name(name, option)
-    used = [reading.outcome, *reading.columns, *(c for r in further.values() for c in r.columns)]
-    used += [name for name in (offset, exposure) if name is not None]
-    used += [trials] if isinstance(trials, str) else []
+        require_name(name, option)
     exact = [reading.outcome, *([trials] if isinstance(trials, str) else [])]
+    covariates = [*reading.columns, *(c for r in further.values() for c in r.columns)]
+    covariates += [name for name in (offset, exposure) if name is not None]
+    used = [reading.outcome, *covariates, *exact[1:]]
     table = source.table(used, weights, missing, exact)
     law, y = law_and_outcome(family, link, table, reading.outcome)
     n_trials = trials_of(table, trials, law)
     law.check_outcomes(y[table.index], n_trials[table.index], table.unit, table.rows)
-    if law.n_main > 1 and (offset is not None or exposure is not None):
-        raise SettingsError(
-            f"The family {law.name!r} has a predictor for each level, so an offset or exposure "
-            "has no place in it. Leave it out, or use it as a covariate."
-        )
+    _require_one_predictor(law, offset, exposure)
     design, x, linear = learn_design(reading, further, law, table)
-    one_of("collinear", collinear, ("error", "drop"))
     left_out: tuple[str, ...] = ()
     if collinear == "drop":
-        kept, linear = without_dependent(x, linear)
-        left_out = tuple(name for j, name in enumerate(design.names) if j not in kept)
-        x, design = x[:, kept], replace(design, names=tuple(design.names[j] for j in kept))
+        design, x, linear, left_out = without_dependent(design, x, linear)
         _say_left_out(left_out)
     made = compress(
         x,
@@ -121,17 +108,33 @@ def survey(
         _require_own_names(model.param_names(made.cells))
     else:
         model = replace(model, predictor=network)
+    rows = table.of_input(made.cell_of_row)
+    data = FitData.of(table, made.cell_of_row, reading.outcome, trials=trials, **options)
     return Survey(
-        formula,
-        model,
-        made.cells,
-        design,
-        linear,
-        left_out,
-        table.of_input(made.cell_of_row),
-        FitData.of(table, made.cell_of_row, reading.outcome, trials=trials, **options),
-        table.coarsening,
+        formula, model, made.cells, design, linear, left_out, rows, data, table.coarsening
     )
+
+
+def _read(
+    formula: str, predictors: dict[str, str] | None, columns: list[str], network: MLP | None
+) -> tuple[Reading, dict[str, Reading]]:
+    """The formula, and those of further predictors by name."""
+    reading = read_formula(formula, columns)
+    if network is not None and predictors:
+        raise SettingsError(
+            f"With network=, further predictors are constant; got covariates for "
+            f"{', '.join(map(repr, predictors))}. Leave predictors= or network= out."
+        )
+    return reading, read_further(predictors, reading.outcome, columns)
+
+
+def _require_one_predictor(law: AbstractFamily, offset: str | None, exposure: str | None) -> None:
+    """Raise for an offset in a family that has a main predictor for each level."""
+    if law.n_main > 1 and (offset is not None or exposure is not None):
+        raise SettingsError(
+            f"The family {law.name!r} has a predictor for each level, so an offset or exposure "
+            "has no place in it. Leave it out, or use it as a covariate."
+        )
 
 
 def _require_own_names(names: tuple[str, ...]) -> None:

@@ -58,8 +58,7 @@ def columns_in_use(
     reading = read_formula(formula, columns)
     asked = reading.trials if trials is None else trials
     for option, name in options.items():
-        if name is not None:
-            require_name(name, option)
+        require_name(name, option)
     if asked is not None:
         require_trials(asked)
     if not (law.needs_trials and isinstance(asked, str)):
