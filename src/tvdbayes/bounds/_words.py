@@ -1,4 +1,4 @@
-"""What all guarantees share: how they are written out, and what they ask of their numbers."""
+"""How guarantees are written out, and checks of their arguments."""
 
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal

@@ -1,10 +1,18 @@
-"""How far a fixed model is at most from the law behind the data: no alphabet, no asymptotics.
+"""How far a fixed model is at most from the distribution of the data, for any number of rows.
 
-The distance between a table and a fixed model is a supremum of means, so on average it is too
-large; and one row can change it by 2/n (by 1/n if its x is fixed). McDiarmid's inequality does the
-rest. It needs parameters, and groups, that were not learned from the rows that judge them: hence
-the split. Single outcomes are judged, whatever bins the fit compared: a bin cannot see which of its
-counts occur.
+The distance D_n between a table of n rows and a fixed model is a supremum of means, so its
+expectation is no smaller than the true distance D; and one row can change it by 2 / n (by 1 / n if
+its x is fixed). By McDiarmid's inequality, except with probability delta,
+
+    D <= D_n + sqrt(2 log(1 / delta) / n)    (1/2 in place of 2 if x is fixed or constant).
+
+Parameters and groups must not be learned from the rows that judge them; `misfit_split` therefore
+fits one half of the rows and judges on the other. Single outcomes are compared, whatever bins the
+fit used: a bin cannot show which of its counts occur.
+
+References
+----------
+McDiarmid, C. (1989). On the method of bounded differences. Surveys in Combinatorics, 148-188.
 """
 
 from dataclasses import dataclass
@@ -133,7 +141,7 @@ def misfit_upper(
     """
     _check(delta, design)
     row_counts(cells)
-    # A door: what the caller has decides, and both are told apart in this one place.
+    # A public function that takes either; this is the only place that asks.
     if isinstance(fitted, Posterior):
         if theta is not None or partition is not None:
             raise SettingsError(

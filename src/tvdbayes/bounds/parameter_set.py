@@ -1,9 +1,9 @@
-"""All parameters that some share of wrong rows leaves possible: a certified confidence set.
+"""All parameters that a share of wrong rows leaves possible: a confidence set.
 
-If at most k of n rows are wrong, the distance between the table and the true model is at most
-``k/n`` plus the noise of the n - k good rows. The number of wrong rows is at most the binomial
-quantile, except with probability delta/2, and the noise has a law that the model itself makes:
-simulated, so nothing is asymptotic. Parameters with a larger distance are excluded.
+If at most k of n rows are wrong, the distance between the table and the true model is at most k / n
+plus the noise of the n - k good rows. The number of wrong rows is at most the binomial quantile,
+except with probability delta / 2. The noise has a distribution that follows from the model and is
+simulated, so the set is valid at any n. Parameters with a larger distance are excluded.
 """
 
 from dataclasses import dataclass

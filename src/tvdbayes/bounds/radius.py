@@ -1,11 +1,22 @@
-"""How far the observed table can be from the law behind it, at any number of rows.
+"""How far the observed table can be from the distribution of the data, for any number of rows.
 
-Three radii r with P(TVD(observed, law) > r) <= delta, none of which asks what the law is:
+Three radii r with P(TVD(observed, true) > r) <= delta, for any true distribution:
 
 - Weissman and others (2003): ``sqrt((log(2**K - 2) + log(1/delta)) / (2 n))`` for K cells;
 - McDiarmid: ``sqrt((K - 1) / n) / 2 + sqrt(log(1/delta) / (2 n))``, better above 150 cells or so;
 - from the counts alone, for unknown or infinite K:
   ``sum_j E|S(n_j)| / n + sqrt(2 log(1/delta) / n)``, S a simple random walk.
+
+Proposition 2 of the paper has n_x + n_y cells in place of K = n_x n_y, and is false as printed
+(``as_printed=True``). With K it holds, for all parameters at once.
+
+References
+----------
+Weissman, T., Ordentlich, E., Seroussi, G., Verdu, S. and Weinberger, M. (2003). Inequalities for
+the L1 deviation of the empirical distribution. Hewlett-Packard Labs, HPL-2003-97.
+McDiarmid, C. (1989). On the method of bounded differences. Surveys in Combinatorics, 148-188.
+Knoblauch, J. and Vomfell, L. (2020). Robust Bayesian inference for discrete outcomes with the total
+variation distance. arXiv:2010.13456.
 """
 
 from dataclasses import dataclass, field

@@ -24,8 +24,8 @@ __all__ = [
     "totals",
 ]
 
-# Below this many possible keys a counting table is faster than sorting.
 _TABLE = 1 << 22
+"""Up to this many possible keys a counting table (32 MiB) is faster than sorting."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from tvdbayes.data.table import require_unique
 __all__ = ["csv_names", "typed_text"]
 
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+"""Characters that separate values in other files, with their names for messages."""
 
 _CHECKED_BYTES = 1 << 16
 """Binary files have zero bytes near their beginning: 64 KiB are enough to find one."""

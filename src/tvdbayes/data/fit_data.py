@@ -1,7 +1,7 @@
-"""What a fit remembers of its data: the distinct rows of the columns that it used.
+"""What a fit keeps of its data: the distinct rows of the columns that it used.
 
-They are plain arrays and lists of levels, so that a file holds them as they are, and a loaded fit
-answers with the same bits as the one that was saved.
+They are arrays and lists of levels, so that a file holds them exactly, and a loaded fit gives the
+same bits as the one that was saved.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,6 +20,7 @@ from tvdbayes.data.sources import Table
 __all__ = ["Column", "FitData", "plain_table"]
 
 _NAMED_LEVELS = 20
+"""Levels that a message lists at most."""
 
 
 @dataclass(frozen=True, eq=False)

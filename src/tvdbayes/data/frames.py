@@ -1,6 +1,6 @@
-"""Data in memory to a table of distinct rows.
+"""A table of distinct rows from data in memory.
 
-Data frames of every library come in through narwhals; only the columns that are used are read.
+Data frames of any library are read through narwhals, and only the columns in use.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,10 @@ from tvdbayes.data.table import AbstractSource, Missing, Table, require_unique, 
 __all__ = ["FrameSource", "open_frame"]
 
 _WIDE = (np.dtype(bool), np.dtype(np.int64), np.dtype(np.float64))
+"""Types that hold the results of formulas as they are."""
+
 _INT64 = np.iinfo(np.int64)
+"""The range of the widest integers that NumPy has."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """Continuous columns rounded by an engine, so that it can count them.
 
 Each column is cut into bins, learned on a sample; an engine finds the bin of every value by a few
-comparisons. Rows whose values share all bins then stand together, under the means of their values.
+comparisons. Rows whose values share all bins become one, with the means of their values.
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +17,10 @@ from tvdbayes._validate import is_whole, one_of, whole_number
 __all__ = ["Coarsening", "Grid", "bin_expression", "learn_cuts"]
 
 _MOST_BINS = 10_000
+"""The expression for the bin of a value grows with the number of bins: engines parse this many."""
+
 _STEPS = 100
+"""Lloyd's steps stop when no cut moves; this bounds those that creep."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Anything that holds rows, to a table of distinct rows: frames, files, databases."""
+"""Data of any kind (frames, files, databases) as a source of distinct rows."""
 
 import os
 import sys

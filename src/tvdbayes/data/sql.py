@@ -1,9 +1,9 @@
-"""Tables in a database, grouped where they are.
+"""Tables in a database, grouped by its engine.
 
-The engine groups the raw columns that a formula uses, and only distinct rows with their counts come
-back: a billion rows cost what their cells cost. Formulas are evaluated here, on those few rows, so
-no formula ever becomes SQL. Names of tables and columns reach the engine through Ibis alone, which
-quotes them.
+The engine groups the raw columns that a formula uses, and returns only distinct rows with their
+counts, so a billion rows cost as much as their distinct rows. Formulas are evaluated in this
+process, on those rows, so no formula becomes SQL. Names of tables and columns reach the engine only
+through Ibis, which quotes them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,9 +44,10 @@ from tvdbayes.data.weigh import Weigh
 __all__ = ["MAX_CELLS", "SqlSource"]
 
 _NAMED = 3
+"""Columns that a message lists at most."""
 
 MAX_CELLS = 1_000_000
-"""Distinct rows that are brought here unless another limit is asked for: about 2 GB with draws."""
+"""Distinct rows that are read into memory unless another limit is given: about 2 GB with draws."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +113,7 @@ class SqlSource(AbstractSource):
         count = _count(used)
         rounding = None
         if self.grid is not None:
-            with _said_plainly():
+            with _engine_errors():
                 rounding = learn_rounding(
                     rows, n_rows, used, exact=exact, weigh=weigh, grid=self.grid, typed=self._typed
                 )
@@ -154,7 +155,7 @@ class SqlSource(AbstractSource):
         return self.expression.select(**kept)
 
     def _require_numbers(self, name: str) -> None:
-        """Raise if a text in a column is no number: casting would make a gap of it."""
+        """Raise if a text in a column is not a number: casting would make it a missing value."""
         column = self.expression[name]
         wrong = column.notnull() & column.try_cast("float64").isnull() & (column.strip() != "")
         found = self.expression.filter(wrong).select(name).limit(1).to_pyarrow()[name]
@@ -162,7 +163,7 @@ class SqlSource(AbstractSource):
             raise not_numbers(name, f"got {found[0].as_py()!r}. {REPAIR}")
 
     def _typed(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Rows from the engine, with text that stands for something else made that."""
+        """Rows from the engine, with text converted to numbers, truth values or categories."""
         if self.untyped:
             frame = frame.assign(**{str(name): typed_text(c) for name, c in frame.items()})
         for name, kind in self.levels.items():
@@ -179,7 +180,7 @@ class SqlSource(AbstractSource):
     def _require_few(self, rows: Any, keys: dict[str, str]) -> None:
         """Count the distinct rows, and say which columns make them many."""
         names = list(keys)
-        with _said_plainly():
+        with _engine_errors():
             n_cells = int(rows.select(*names).distinct().count().to_pyarrow().as_py())
             if n_cells <= self.max_cells:
                 return
@@ -193,7 +194,7 @@ class SqlSource(AbstractSource):
         )
         raise DataError(
             f"The columns in use have {n_cells:,} distinct rows; at most {self.max_cells:,} are "
-            "brought here. Most values: "
+            "read into memory. Most values: "
             + ", ".join(f"{name} ({counts[name]:,})" for name in widest)
             + f". {grid}, fit all rows on a cluster (tvdbayes.fit_large), read a sample into a "
             "data frame, or raise max_cells=."
@@ -221,7 +222,7 @@ class _TableCounts:
 
 
 def _count_rows(rows: Any, every: list[str], weights: str | None, missing: Missing) -> _TableCounts:
-    """Count rows, gaps and what is no finite number, in one pass.
+    """Count rows, gaps and values that are not finite, in one pass.
 
     Rows without weight are not looked at, nor, where gaps are dropped, rows with one.
     """
@@ -250,7 +251,7 @@ def _count_rows(rows: Any, every: list[str], weights: str | None, missing: Missi
     if weights is not None:
         asked["negative"] = number((rows[weights] < 0).fill_null(False), whole)
         asked["largest"] = rows[weights].cast("float64").max()
-    with _said_plainly():
+    with _engine_errors():
         largest, found = 1.0, rows.aggregate(**asked).to_pyarrow().to_pylist()[0]
     if weights is not None:
         largest = float(found.pop("largest") or 0.0)
@@ -295,8 +296,8 @@ def _first(aggregated: Any) -> dict[str, int]:
 
 
 def _fetch(grouped: Any) -> pd.DataFrame:
-    """The cells, brought here, in an order of our own."""
-    with _said_plainly():
+    """The cells as a data frame, sorted."""
+    with _engine_errors():
         frame: pd.DataFrame = grouped.to_pyarrow().to_pandas()
     if not len(frame):
         raise no_rows_left()
@@ -316,14 +317,14 @@ def _count(taken: Sequence[str]) -> str:
 
 
 @contextmanager
-def _said_plainly() -> Iterator[None]:
-    """Let an engine's complaint through as ours: it is about the data, or the way to them."""
+def _engine_errors() -> Iterator[None]:
+    """Raise errors of an engine as `DataError`: they are about the data, or the connection."""
     try:
         yield
     except (TVDBayesError, MemoryError):
         raise
     except Exception as error:
-        # Each engine has exceptions of its own; none of them is known here.
+        # Each engine has exceptions of its own, which are not imported.
         text = first_line(error)
         hint = (
             " A value is too large beside the others to be added up: leave such rows out, or "

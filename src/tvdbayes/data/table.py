@@ -1,8 +1,8 @@
-"""The distinct rows of the columns in use: what formulas are evaluated on.
+"""The distinct rows of the columns in use, on which formulas are evaluated.
 
-Equal rows are kept once, with a count, in a sorted order: a weight of 2 is then the row twice, the
-order of the rows cannot matter, and ten million rows with few distinct ones cost little more than
-those few.
+Equal rows are kept once, with a count, in a sorted order. So a weight of 2 is the same as the row
+twice, the order of the rows does not matter, and ten million rows with few distinct ones cost
+little more than those few.
 """
 
 from abc import ABC, abstractmethod
@@ -25,6 +25,7 @@ __all__ = ["AbstractSource", "Missing", "Table", "did_you_mean", "require_unique
 Missing = Literal["error", "drop"]
 
 _NAMED_COLUMNS = 30
+"""Columns that a message lists at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +80,7 @@ class Table:
 
 
 class AbstractSource(ABC):
-    """Data whose columns are looked at on demand."""
+    """Data whose columns are read on demand."""
 
     @property
     @abstractmethod
@@ -100,7 +101,7 @@ class AbstractSource(ABC):
         """
 
     def whole(self) -> pd.DataFrame | None:
-        """Every row with all columns, where they are here one by one."""
+        """Every row with all columns, for data in memory."""
         return None
 
 

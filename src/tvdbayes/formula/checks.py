@@ -1,4 +1,4 @@
-"""What is checked of a table before any work begins."""
+"""Checks of an encoded table, before the fit: enough rows, identified coefficients, odd values."""
 
 from numbers import Real
 
@@ -14,7 +14,11 @@ from tvdbayes.models.predictors import Linear, dependent_columns
 __all__ = ["check_table"]
 
 _WILD_X = 1e8
+"""Ratio of the range of a covariate to its interquartile range that is worth a warning: heavy tails
+of real data stay far below it, codes such as 999999999 do not."""
+
 _WILD_Y = 1e6
+"""The same for the largest outcome beside the median."""
 
 
 def check_table(cells: Cells, law: AbstractFamily, linear: Linear, ridge: float | str) -> None:

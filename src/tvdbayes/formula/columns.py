@@ -1,4 +1,4 @@
-"""Columns of a table, checked: what goes into cells."""
+"""Columns of a table, checked and encoded: covariates, trials and offsets of its distinct rows."""
 
 import re
 import warnings
@@ -34,6 +34,8 @@ __all__ = [
 ]
 
 _MOST_COLUMNS = 1000
+"""Levels and covariates that are encoded at most: a column with more is likely an identifier, and
+the covariance of so many parameters is already slow."""
 
 
 def require_name(name: object, what: str) -> None:
@@ -78,9 +80,9 @@ def require_numbers(table: Table, name: str, where: str = "") -> None:
 
 
 def refuse_slips(table: Table, name: str, on_purpose: str) -> None:
-    """Raise where a column is text for a few cells that are no numbers.
+    """Raise where a column is text because of a few cells.
 
-    `on_purpose` says how to use the column as the category that these cells make of it.
+    `on_purpose` tells users how to make it a category if it is one.
     """
     column = table.frame[name]
     if _holds_numbers(column) or isinstance(column.dtype, pd.CategoricalDtype):
@@ -96,7 +98,7 @@ def refuse_slips(table: Table, name: str, on_purpose: str) -> None:
 def model_matrix(
     terms: Formula | ModelSpec, frame: pd.DataFrame, weights: Array | None = None
 ) -> tuple[Any, str | None]:
-    """What formulaic makes of some rows, and which of their values are no level, in words."""
+    """The model matrix of some rows, and their values that are not known levels, as text."""
     columns = {alias_of(str(name)): frame[name] for name in frame}
     columns = columns or {"": pd.Series(np.ones(len(frame)))}
     with warnings.catch_warnings(record=True) as said, np.errstate(all="ignore"):
@@ -110,7 +112,7 @@ def model_matrix(
     unknown = [str(w.message) for w in said if issubclass(w.category, DataMismatchWarning)]
     if not unknown:
         return matrix, None
-    # NumPy's numbers name their type, which says nothing to a reader.
+    # NumPy prints the types of its numbers, which users need not know.
     values = re.findall(r"\{.*\}", re.sub(r"np\.\w+\(([^()]*)\)", r"\1", unknown[0]), re.DOTALL)
     return matrix, ", ".join(values)
 

@@ -1,4 +1,4 @@
-"""The covariates of all predictors of a family, from one formula for each."""
+"""How columns become covariates: learned by formulaic on one table, replayed on new data."""
 
 from copy import deepcopy
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""From a family's name and an outcome column to a family and numbers."""
+"""The family by its name, and the outcome column as numbers."""
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,7 @@ _WRAPPERS = {f"{law.name}_": law for law in WRAPPERS}
 _BY_LEVELS = ("categorical", "ordinal")
 _NAMES = (*_WITH_LOG, *_WITH_LINK, *_BY_LEVELS, *(f"{prefix}X" for prefix in _WRAPPERS))
 _MOST_LEVELS = 100
+"""An outcome with more levels than this is likely a number or an identifier."""
 
 
 def law_and_outcome(
@@ -71,7 +72,7 @@ def family_by_name(family: str | AbstractFamily, link: str | None) -> AbstractFa
             name = family.removeprefix(prefix)
             if name not in INSIDE:
                 raise FamilyError(
-                    f"There is no family {family!r}: {name!r} is no plain family of counts. "
+                    f"There is no family {family!r}: {name!r} is not a plain family of counts. "
                     f"After {prefix!r} comes one of {', '.join(INSIDE)}."
                 )
             return wrapper(family_by_name(name, link))

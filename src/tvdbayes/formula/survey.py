@@ -1,4 +1,4 @@
-"""Data that a formula has encoded, before anything is fitted to them."""
+"""From a formula and data to a model and its table of cells, before anything is fitted."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ class Survey:
     formula : str
         As given.
     model : Model
-        The law of the outcome, and who uses which covariate.
+        The family of the outcome, and which predictor uses which covariate.
     cells : Cells
         Distinct covariates and outcome, with counts.
     design : Design

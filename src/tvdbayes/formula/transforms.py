@@ -1,8 +1,8 @@
-"""Transforms of a formula that remember something of the data: means, scales, knots.
+"""Transforms in a formula that depend on the data: means, scales, knots.
 
-formulaic's own count rows. These count weights, and see each distinct row once, in a fixed order:
-so a weight of 2 is the row twice, and the order of the rows cannot matter, to the last bit. On new
-data only what was remembered is used.
+formulaic's own versions count rows. These use weights, and see each distinct row once, in a fixed
+order. So a weight of 2 is the same as the row twice, and the order of the rows does not matter, to
+the last bit. New data are transformed with the remembered values.
 """
 
 from collections.abc import Callable, Sequence

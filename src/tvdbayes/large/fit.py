@@ -1,4 +1,6 @@
-"""The door for data that are too large for one worker: sums over rows on a Dask cluster."""
+"""`fit_large`: a fit to rows that no single worker can hold, by sums over rows on a Dask
+cluster.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -44,6 +46,8 @@ from tvdbayes.solvers import Solution, Status
 __all__ = ["LargeFit", "fit_large"]
 
 _CHUNK_ROWS = 1 << 18
+"""Rows of a chunk: with ten covariates 20 MiB, of which a worker holds several."""
+
 _STAGES = 4
 """What comes before the draws: a profile, a sample, groups, chunks."""
 
@@ -123,13 +127,13 @@ def fit_large(
     pieces = open_pieces(data, chunk_rows)
     options = {"offset": offset, "exposure": exposure, "weights": weights}
     used = columns_in_use(formula, pieces.columns, law, trials, options)
-    with _cluster(client) as there, progress_bar(progress, "all rows") as report:
+    with _cluster(client) as cluster, progress_bar(progress, "all rows") as report:
         stage = _Stages(n_draws, report)
-        profile = _profile_of(there, pieces, used, law)
+        profile = _profile_of(cluster, pieces, used, law)
         stage.done()
         sample = fit_sample(
             formula,
-            draw_sample(there, pieces, used, profile, seed),
+            draw_sample(cluster, pieces, used, profile, seed),
             family=family,
             link=link,
             n_draws=n_draws,
@@ -144,7 +148,7 @@ def fit_large(
         stage.done()
         recipe, rules = recipe_of(sample, used, profile, seed)
         stage.done()
-        rows = DaskRows(rules, there, _chunks(there, pieces, profile, recipe))
+        rows = DaskRows(rules, cluster, _chunks(cluster, pieces, profile, recipe))
         stage.done()
         solved = solve_rows(
             rows,

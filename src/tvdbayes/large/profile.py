@@ -1,4 +1,4 @@
-"""A first look at all rows, piece by piece: what the columns hold, and what is wrong with them."""
+"""A profile of all rows, piece by piece: what the columns hold, and which values are wrong."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +19,8 @@ from tvdbayes.models.families import AbstractFamily
 __all__ = ["DataProfile"]
 
 _MOST_LEVELS = 1000
+"""Levels that can be encoded, as in formula/columns.py; a column with more is refused."""
+
 _OF_A_LEVEL = 20
 """Rows of each level that the sample must have, where there are so many."""
 
@@ -84,7 +86,7 @@ class ColumnProfile:
     def of(
         cls, column: pd.Series, counts: BoolArray, levelled: bool, least: "Least | None"
     ) -> "ColumnProfile":
-        """DataProfile at a column; what rows without weight hold, `counts` says, is not needed."""
+        """Profile a column; values of rows without weight (not `counts`) are not needed."""
         dtype_kind = getattr(column.dtype, "kind", "O")
         kind = {"b": "truth"}.get(dtype_kind, "number" if dtype_kind in "iuf" else "text")
         values = column.to_numpy()
@@ -114,9 +116,9 @@ class ColumnProfile:
             moved = tuple(row + n_before for row in rows)
             levels[level] = (*levels.get(level, ()), *moved)[:_OF_A_LEVEL]
         if len(levels) > _MOST_LEVELS:
-            # More than can be used: one too many says so.
+            # One level too many is kept, so that `check` refuses the column.
             levels = dict(list(levels.items())[: _MOST_LEVELS + 1])
-        # A piece that is all gaps says nothing of the kind.
+        # A piece without values does not determine the kind.
         said = {self.kind} if self.gaps.n < n_before else set()
         said |= {other.kind} if other.gaps.n < n_after else set()
         kinds = said or {self.kind}
@@ -132,11 +134,12 @@ class ColumnProfile:
 
     @property
     def slipped(self) -> bool:
-        """Whether it is text for a few cells that are no numbers; see `sources.mostly_numbers`."""
+        """Whether it is text because of a few cells; see `sources.mostly_numbers`."""
         return self.not_number.n > 0 and mostly_numbers([*self.levels, self.not_number.value])
 
 
 _MIXED = "mixed"
+"""The kind of a column with numbers in some pieces and text in others."""
 
 
 def _outer(left: Ends | None, right: Ends | None, n_before: int) -> Ends | None:
@@ -179,7 +182,7 @@ class DataProfile:
 
     @classmethod
     def at(cls, frame: pd.DataFrame, used: Used, law: AbstractFamily) -> "DataProfile":
-        """DataProfile at one piece."""
+        """Profile one piece."""
         n = len(frame)
         rows = open_data(frame).rows(used.columns) if n else frame
         least = {used.exposure: (0.0, False), used.weights: (0.0, True)}
@@ -193,14 +196,14 @@ class DataProfile:
         if n and y.dtype.kind in "biuf":
             values = y.to_numpy(float)
             trials = _trials(rows, used.trials)
-            # What is missing is said to be missing, and no more.
+            # Missing values are reported as gaps, not as impossible outcomes.
             wrong = ~law.possible(np.nan_to_num(values), trials) & np.isfinite(values)
             impossible = Violations.among(wrong, values)
         return cls((n,), columns, impossible)
 
     @staticmethod
     def join(parts: "Sequence[DataProfile]") -> "DataProfile":
-        """Neighbours, in their order."""
+        """The profile of pieces, in their order."""
         return reduce(DataProfile._with, parts)
 
     def _with(self, other: "DataProfile") -> "DataProfile":
@@ -281,7 +284,7 @@ class DataProfile:
 
 
 def _counts(rows: pd.DataFrame, weights: str | None) -> BoolArray:
-    """Which rows have a weight; what is no number is said to be none, elsewhere."""
+    """Which rows have a weight; a column of text is rejected by `check`, not here."""
     if weights is None or rows[weights].dtype.kind not in "biuf":
         return np.ones(len(rows), bool)
     counts: BoolArray = rows[weights].to_numpy() != 0
@@ -292,5 +295,5 @@ def _trials(rows: pd.DataFrame, trials: str | float | None) -> Any:
     if not isinstance(trials, str):
         return np.full(len(rows), 1.0 if trials is None else float(trials))
     column = rows[trials]
-    # What is no number is said to be none, elsewhere.
+    # A column of text is rejected by `check`, not here.
     return column.to_numpy(float) if column.dtype.kind in "biuf" else np.full(len(rows), np.inf)

@@ -1,4 +1,4 @@
-"""From a piece of the data to a chunk of encoded rows with their groups."""
+"""Encode a piece of the data into a chunk of rows with their groups."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +22,8 @@ from tvdbayes.sampling.execution import single_threaded
 __all__ = ["Recipe", "encode_piece", "join_frames", "some_rows"]
 
 _CODED = 1 << 14
+"""Rows that are encoded at a time, since encoding needs many times the memory of its result."""
+
 _LABELLED = 1024
 """Rows whose groups are found at a time: distances to a thousand centres then stay in the cache."""
 
@@ -67,7 +69,7 @@ class Recipe:
         """Encode the piece with this number, which begins at this row of the data."""
         rows = np.arange(first, first + len(frame))
         if self.used.weights is not None:
-            # What a row without weight holds may be known to nobody.
+            # Rows without weight are left out: their levels may be unknown.
             counted = open_data(frame).rows([self.used.weights])[self.used.weights] != 0
             frame, rows = frame[counted.to_numpy()], rows[counted]
         # Few rows at a time, since coding takes many times the memory of what it makes.
@@ -135,7 +137,7 @@ def _require_size(frame: pd.DataFrame, size: int) -> None:
     if len(frame) != size:
         raise DataError(
             f"The data changed while they were read: a part had {size:,} rows, and now has "
-            f"{len(frame):,}. Fit again when nobody writes to them."
+            f"{len(frame):,}. Fit again when the files are complete."
         )
 
 

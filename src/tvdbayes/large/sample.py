@@ -43,7 +43,7 @@ _MOST_NODES = 500
 def draw_sample(
     client: Any, pieces: AbstractPieces, used: Used, profile: DataProfile, seed: int
 ) -> pd.DataFrame:
-    """Rows drawn at random, and those without which the data are not known."""
+    """Rows drawn at random, and those that show the range and the levels of the data."""
     rng = Stream.generator(seed, Stream.ROWS)
     drawn = rng.choice(profile.n_rows, min(profile.n_rows, _SAMPLE_ROWS), replace=False)
     rows = np.union1d(drawn, profile.must_see())
@@ -59,7 +59,7 @@ def draw_sample(
 
 
 def fit_sample(formula: str, frame: pd.DataFrame, **options: Any) -> Fit:
-    """The ordinary fit of the sample, which is silent about what only concerns its size."""
+    """The fit of the sample in memory, without warnings that only concern its size."""
     of_size = (
         *(BoundaryWarning, ConvergenceWarning, SeparationWarning),
         *(SmallGroupsWarning, TooFewRowsWarning),

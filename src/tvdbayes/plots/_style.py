@@ -1,7 +1,8 @@
-"""What all pictures share: two styles, plain text, axes, legends and names that fit.
+"""What all plots share: the styles of both fits, text, axes, legends and labels that fit.
 
-Robust and ordinary differ in colour (the palette of Okabe and Ito, safe for colour-blind readers),
-in marker and in line, so that a black-and-white print still tells them apart.
+The robust and the likelihood fit differ in colour (the palette of Okabe and Ito, safe for
+colour-blind readers), in marker and in line, so that a black-and-white print still shows which is
+which.
 """
 
 import sys
@@ -44,7 +45,7 @@ __all__ = [
 ]
 
 CHANCE = "0.6"
-"""Grey: what chance alone would do, and rows that nothing is said about."""
+"""Grey: what sampling noise alone would give, and rows without a flag."""
 
 FLAGGED = "#AA3377"
 """Purple, which is neither fit, and safe beside both."""
@@ -93,7 +94,7 @@ ORDINARY = Style("ordinary (likelihood)", "#D55E00", "s", "white", "--")
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """A figure of this size in inches that no window and no global list knows of.
+    """A figure of this size in inches that is in no window and no global list.
 
     In a notebook it is one of pyplot's, which shows it below the cell.
     """

@@ -1,4 +1,4 @@
-"""Predictions over a covariate, robust beside ordinary, with what was seen."""
+"""Predictions over a covariate, of the robust and the likelihood fit, with the data."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,11 @@ Band = tuple[ArrayLike, ArrayLike, ArrayLike]
 """Mean and both ends of an interval, at each x."""
 
 _APART = 0.12
+"""Distance of the robust from the likelihood fit along x, where x is discrete."""
+
 _JITTER = 0.2
+"""Whole numbers are moved by up to this, so that equal points do not hide each other."""
+
 _MANY = 5000
 """Points from which they are stored as an image in files of vectors."""
 

@@ -1,4 +1,4 @@
-"""What was predicted beside what was seen: in bins of rows, and in groups."""
+"""Predicted against observed frequencies, in bins of rows or in groups."""
 
 import numpy as np
 from matplotlib.axes import Axes

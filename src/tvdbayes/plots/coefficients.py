@@ -1,4 +1,4 @@
-"""Coefficients of both fits, one above the other."""
+"""Coefficients of both fits with their intervals."""
 
 from collections.abc import Sequence
 
@@ -23,6 +23,7 @@ from tvdbayes.sampling.summary import summarise
 __all__ = ["plot_coefficients"]
 
 _APART = 0.17
+"""Distance of the two fits from the line of their coefficient."""
 
 
 def plot_coefficients(

@@ -1,4 +1,4 @@
-"""How often each outcome was seen, hanging from how often it was expected."""
+"""Hanging rootogram: observed frequencies of outcomes against expected ones."""
 
 import numpy as np
 from matplotlib.axes import Axes

@@ -1,4 +1,4 @@
-"""Fits to rows that no single worker can hold: every sum over rows is a map and a tree of sums."""
+"""Fits to rows on several workers: every sum over rows is computed by chunk and added up."""
 
 from tvdbayes.large.cluster._chunks import Chunk, Rules, spread_of
 from tvdbayes.large.cluster._dask import dask_module

@@ -1,4 +1,4 @@
-"""Problems whose values and derivatives are sums over rows that lie elsewhere."""
+"""Optimisation problems whose values and derivatives are sums over rows on workers."""
 
 from dataclasses import dataclass, replace
 

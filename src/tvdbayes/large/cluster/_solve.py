@@ -1,4 +1,10 @@
-"""Algorithm 1 on rows that lie elsewhere: the unweighted data first, then all draws together."""
+"""Algorithm 1 of the paper on rows on workers: the unweighted data first, then blocks of draws.
+
+References
+----------
+Knoblauch, J. and Vomfell, L. (2020). Robust Bayesian inference for discrete outcomes with the total
+variation distance. arXiv:2010.13456.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,6 +24,8 @@ from tvdbayes.solvers import Accuracy, Solution, newton
 __all__ = ["solve_rows"]
 
 _MOST_DRAWS = 64
+"""Draws that are solved together; each sum over rows serves all of them."""
+
 _UNITS_BY_DRAWS = 1 << 20
 """Units x draws of one sum: 8 MiB, which is what a task may carry without a complaint of Dask."""
 _JACOBIAN = 1 << 25
@@ -49,7 +57,7 @@ def solve_rows(
         Robust estimate and maximum likelihood of a sample, in the user's coordinates.
     n_draws : int
     ridge : float
-        Penalty on the variance of the linear predictor; never on the ordinary twin.
+        Penalty on the variance of the linear predictor; never on the likelihood fit.
     progress : callable, optional
         Called with the draws done and the draws in all.
 

@@ -1,4 +1,4 @@
-"""What is added up over all rows: each sum is a record that is sent to the chunks."""
+"""The sums over all rows: each is a record that is sent to the chunks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator

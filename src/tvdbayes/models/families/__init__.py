@@ -1,4 +1,4 @@
-"""The law of the outcome given its linear predictors, one family per class."""
+"""The distribution of the outcome given its linear predictors, one family per class."""
 
 from tvdbayes.models.families._base import AbstractFamily, Jet, odd_trials
 from tvdbayes.models.families.bounded import Bernoulli, BetaBinomial, Binomial
@@ -50,7 +50,7 @@ COUNT_FAMILIES: tuple[AbstractFamily, ...] = (
     NegativeBinomial(),
     DiscreteWeibull(),
 )
-"""Counts without a largest value; doors know them by name."""
+"""Counts without a largest value, known by name."""
 
 LINKED_FAMILIES: tuple[type[Bernoulli | Binomial | BetaBinomial], ...] = (
     Bernoulli,

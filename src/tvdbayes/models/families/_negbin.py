@@ -1,4 +1,4 @@
-"""The negative binomial law with real size, on which two families rest."""
+"""The negative binomial pmf with a real size, which two families use."""
 
 from collections.abc import Callable
 
@@ -11,8 +11,8 @@ __all__ = ["by_outcome", "log_negbin"]
 def log_negbin(y: Array, size: Array, log_mean: Array) -> Array:
     """Log pmf of y for a size (1 / dispersion) and a mean, in Loader's form.
 
-    It is a binomial law of ``size`` in ``size + y``: peak minus two deviances, none of which
-    cancels, however large size and counts are.
+    It is the binomial pmf of ``size`` in ``size + y``: peak minus two deviances, without
+    cancellation for any size and counts.
     """
     mean = xp.exp(log_mean)
     count = xp.maximum(y, 1.0)
@@ -30,7 +30,7 @@ def log_negbin(y: Array, size: Array, log_mean: Array) -> Array:
 def by_outcome(law: Callable[[Array, Array], Array], y: Array, size: Array) -> Array:
     """``law(y, size)``, once for each distinct y where the size is the same in all rows.
 
-    That is the rule: a dispersion without covariates. Special functions are what costs here.
+    This is the usual case, a dispersion without covariates, and special functions are slow.
     """
     column = y.ndim == 2 and y.shape[1] == 1 and size.ndim == 2 and len(y) > 1
     if column and known((size == size[:1]).all(), False):

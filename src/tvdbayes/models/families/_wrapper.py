@@ -10,8 +10,8 @@ from tvdbayes.models.families._base import AbstractFamily
 __all__ = ["CERTAIN", "AbstractWrapper"]
 
 CERTAIN = 1e-6
-"""A law is degenerate if it leaves less than this for all outcomes but one: its parameters can then
-move without a visible change of the probabilities."""
+"""A distribution is degenerate if it leaves less than this for all outcomes but one: its parameters
+can then move without a visible change of the probabilities."""
 
 
 class AbstractWrapper(AbstractFamily):

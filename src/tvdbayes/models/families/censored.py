@@ -75,7 +75,7 @@ class Censored(AbstractWrapper):
         return (*self.base.spikes, float(self.upper))
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
-        value, score, bend = self.base.log_jet(xp.minimum(y, self.upper - 1.0), eta, trials)
+        value, score, curvature = self.base.log_jet(xp.minimum(y, self.upper - 1.0), eta, trials)
         at = xp.broadcast_to(y >= self.upper, value.shape)
         if at.any():
             eta, trials = (
@@ -86,11 +86,11 @@ class Censored(AbstractWrapper):
                 # Whole rows: a dispersion that they share is then seen to be shared.
                 rows = xp.flatnonzero(at[:, 0])
                 tail = self._log_tail(eta[:, rows], trials[rows])
-                value[rows], score[:, rows], bend[:, :, rows] = tail
+                value[rows], score[:, rows], curvature[:, :, rows] = tail
             else:
                 tail = self._log_tail(eta[:, at][..., None], trials[at][..., None])
-                value[at], score[:, at], bend[:, :, at] = (part[..., 0] for part in tail)
-        return value, score, bend
+                value[at], score[:, at], curvature[:, :, at] = (part[..., 0] for part in tail)
+        return value, score, curvature
 
     def _log_tail(self, eta: Array, trials: Array) -> Jet:
         """Log of the probability of `upper` or more, with derivatives, at eta (k, n, B)."""

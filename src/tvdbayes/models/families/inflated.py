@@ -29,7 +29,7 @@ from tvdbayes.models.families.links import Logit
 __all__ = ["Hurdle", "ZeroInflated", "ZeroTruncated"]
 
 _RARE = 1e-3
-"""Above this share of counts above 0, drawing until there is one is quick."""
+"""Above this share of counts above 0, rejection sampling is quick."""
 
 _MOST_STEPS = 10_000
 """Below it, the cumulated mass is inverted step by step from 1 upwards, at most so far."""
@@ -53,7 +53,7 @@ class _WithZeros(AbstractWrapper):
         return xp.concatenate([self.base.saturated(y, trials), guess[None]])
 
     def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
-        # The base may sum by strides, in which a single outcome with a law of its own is lost.
+        # The nodes of the base may skip outcomes, so 0 gets a node of its own.
         y, weights = self.base.nodes(eta[:-1], trials, power)
         y, weights = xp.broadcast_arrays(y, weights)
         zero = xp.zeros_like(y[:1])
@@ -109,7 +109,7 @@ class ZeroInflated(_WithZeros):
         self._check_base()
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
-        inside, score, bend = self.base.log_jet(y, eta[:-1], trials)
+        inside, score, curvature = self.base.log_jet(y, eta[:-1], trials)
         (log_zero, zero_1, zero_2), (log_rest, rest_1, rest_2) = Logit().log_tails(eta[-1])
         both = xp.logaddexp(log_zero, log_rest + inside)
         value = xp.where(y == 0, both, log_rest + inside)
@@ -120,7 +120,7 @@ class ZeroInflated(_WithZeros):
         first = xp.concatenate([own * score, (other * zero_1 + own * rest_1)[None]])
         mixed = own * other
         second = bordered(
-            own * bend + mixed * score[:, None] * score,
+            own * curvature + mixed * score[:, None] * score,
             -mixed * apart * score,
             other * zero_2 + own * rest_2 + mixed * apart * apart,
         )
@@ -172,7 +172,7 @@ class ZeroTruncated(AbstractWrapper):
         self._check_base()
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
-        value, score, bend = self.base.log_jet(y, eta, trials)
+        value, score, curvature = self.base.log_jet(y, eta, trials)
         log_zero, zero_1, zero_2 = self.base.log_jet(xp.zeros_like(y), eta, trials)
         # A base that makes nothing but zeros leaves odds that can still be squared.
         log_zero = xp.minimum(log_zero, -1e-150)
@@ -181,7 +181,7 @@ class ZeroTruncated(AbstractWrapper):
         return (
             value - log_seen,
             score + odds * zero_1,
-            bend + odds * zero_2 + odds * (1 + odds) * zero_1[:, None] * zero_1,
+            curvature + odds * zero_2 + odds * (1 + odds) * zero_1[:, None] * zero_1,
         )
 
     def mean(self, eta: Array, trials: Array) -> Array:
@@ -234,7 +234,7 @@ class ZeroTruncated(AbstractWrapper):
 
 @dataclass(frozen=True)
 class Hurdle(_WithZeros):
-    """Zeros by a law of their own, positive counts by the truncated base family.
+    """Zeros with a probability of their own, positive counts by the truncated base family.
 
     Parameters
     ----------
@@ -269,9 +269,9 @@ class Hurdle(_WithZeros):
         inside = ZeroTruncated(self.base).log_jet(xp.maximum(y, 1.0), eta[:-1], trials)
         tail = Logit().log_tail(y == 0, eta[-1])
         positive = y > 0
-        value, score, bend = (xp.where(positive, part, 0.0) for part in inside)
+        value, score, curvature = (xp.where(positive, part, 0.0) for part in inside)
         first = xp.concatenate([score, tail[1][None]])
-        return value + tail[0], first, bordered(bend, 0 * score, tail[2])
+        return value + tail[0], first, bordered(curvature, 0 * score, tail[2])
 
     def mean(self, eta: Array, trials: Array) -> Array:
         return (1 - self._zero(eta)) * ZeroTruncated(self.base).mean(eta[:-1], trials)

@@ -1,4 +1,9 @@
-"""Links of a probability: the success probability as a function of the linear predictor."""
+"""Links of a probability: the success probability as a function of the linear predictor.
+
+logit      pi = 1 / (1 + exp(-eta))
+probit     pi = Phi(eta)
+cloglog    pi = 1 - exp(-exp(eta))
+"""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -13,10 +18,12 @@ from tvdbayes._typing import Array, BoolArray
 
 __all__ = ["AbstractLink", "Cloglog", "Logit", "Probit", "require_link"]
 
-# Beyond this exp overflows; every law here is degenerate long before.
 _LARGE = 700.0
-# A hazard of exp(150) leaves no chance of failure, and its square can still be multiplied.
+"""Bound on predictors: exp overflows beyond 709, and every family is degenerate long before."""
+
 _LARGE_HAZARD = 150.0
+"""Bound on the log hazard: exp(150) leaves no chance of failure, and its square is finite."""
+
 _ROOT_2 = 1.4142135623730951
 _ROOT_2_OVER_PI = 0.7978845608028654
 
