@@ -29,7 +29,7 @@ def applied(text, change):
 def tree(tmp_path_factory):
     """A copy of the tree with the family of CONTRIBUTING.md in it."""
     copy = tmp_path_factory.mktemp("tree")
-    skip = shutil.ignore_patterns("__pycache__", "_build", "results", "generated", "*.png")
+    skip = shutil.ignore_patterns("__pycache__", "_build", "generated", "*.png")
     for name in TREE:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, copy / name, ignore=skip)
