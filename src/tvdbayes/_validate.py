@@ -5,7 +5,8 @@ in its range. A function named after a fault of the data returns the error for i
 the rows that are wrong, and this module words the message.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, TypeGuard
 
@@ -20,11 +21,13 @@ __all__ = [
     "REPAIR_OR_DROP",
     "bad_trials",
     "check_weights",
+    "did_you_mean",
     "finite_number",
     "has_gaps",
     "is_number",
     "is_whole",
     "negative_weights",
+    "no_column",
     "no_rows_left",
     "not_finite",
     "not_numbers",
@@ -42,6 +45,9 @@ above it, so that a loop that counts in steps of 1 would not end."""
 _TINY = 1e-280
 """The smallest ratio of two weights: with smaller ones masses would underflow to 0 in the fit (the
 smallest normal number of double precision is 2e-308)."""
+
+_NAMED_COLUMNS = 30
+"""Columns that a message lists at most."""
 
 REPAIR = "Drop or repair these rows first."
 REPAIR_OR_DROP = f'{REPAIR[:-1]}, or pass missing="drop" to leave out rows with gaps.'
@@ -105,6 +111,27 @@ def has_gaps(name: str, found: str, advice: str = REPAIR) -> DataError:
 def not_numbers(name: str, found: str, where: str = "") -> DataError:
     """The error for text in a column of numbers; `found` says what it holds, and what to do."""
     return DataError(f"The column {name!r} must hold numbers{where}; {found}")
+
+
+def no_column(name: object, columns: Collection[object], named_by: str = "") -> str:
+    """What is wrong with the name of a column that the data do not have.
+
+    `named_by` says who named it, such as ", which the formula names"; the stage that found it
+    raises its own error.
+    """
+    listed = ", ".join(map(str, list(columns)[:_NAMED_COLUMNS]))
+    more = ", ..." if len(columns) > _NAMED_COLUMNS else ""
+    return (
+        f"The data have no column {name!r}{named_by}.{did_you_mean(name, columns)} "
+        f"Columns: {listed}{more}."
+    )
+
+
+def did_you_mean(name: object, known: Iterable[object]) -> str:
+    """A question that names what was probably meant, with a blank before it; or nothing."""
+    by_lower = {str(one).lower(): one for one in known}
+    near = get_close_matches(str(name).lower(), by_lower, 1)
+    return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
 
 
 def not_values(name: str, kind: object) -> DataError:

@@ -7,9 +7,8 @@ little more than those few.
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, Literal
 
 import numpy as np
@@ -17,15 +16,12 @@ import pandas as pd
 
 from tvdbayes._errors import DataError, listing
 from tvdbayes._typing import Array, BoolArray, IntArray
-from tvdbayes._validate import one_of
+from tvdbayes._validate import no_column, one_of
 from tvdbayes.data.grid import Coarsening
 
-__all__ = ["AbstractSource", "Missing", "Table", "did_you_mean", "require_unique", "wanted"]
+__all__ = ["AbstractSource", "Missing", "Table", "require_unique", "wanted"]
 
 Missing = Literal["error", "drop"]
-
-_NAMED_COLUMNS = 30
-"""Columns that a message lists at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,11 +115,7 @@ def wanted(
 
 def _require(name: object, columns: list[str]) -> None:
     if name not in columns:
-        more = ", ..." if len(columns) > _NAMED_COLUMNS else ""
-        raise DataError(
-            f"{name!r} is no column of the data.{did_you_mean(name, columns)} "
-            f"Columns: {', '.join(map(str, columns[:_NAMED_COLUMNS]))}{more}."
-        )
+        raise DataError(no_column(name, columns))
 
 
 def require_unique(names: Sequence[object]) -> None:
@@ -134,10 +126,3 @@ def require_unique(names: Sequence[object]) -> None:
             f"Column names must be unique; {', '.join(map(repr, repeated))} comes more than "
             "once. Rename one of them."
         )
-
-
-def did_you_mean(name: object, known: Iterable[object]) -> str:
-    """A question that names what was probably meant, with a blank before it; or nothing."""
-    by_lower = {str(one).lower(): one for one in known}
-    near = get_close_matches(str(name).lower(), by_lower, 1)
-    return f" Did you mean {by_lower[near[0]]!r}?" if near else ""

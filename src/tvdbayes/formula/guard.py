@@ -14,7 +14,7 @@ from formulaic import Formula
 from formulaic.parser.types import Factor
 
 from tvdbayes._errors import FormulaError
-from tvdbayes.data.sources import did_you_mean
+from tvdbayes._validate import no_column
 from tvdbayes.formula.names import alias_of, as_written, column_of, mask, rewrite
 
 __all__ = [
@@ -170,10 +170,7 @@ def _outcome(left: str, columns: Collection[str]) -> tuple[str | None, str | Non
 
 def _require_column(name: str, columns: Collection[str], where: str) -> None:
     if name not in columns:
-        raise FormulaError(
-            f"The {where} names {name!r}, which is no column of the data."
-            f"{did_you_mean(name, columns)} Columns: {', '.join(map(str, columns))}."
-        )
+        raise FormulaError(no_column(name, columns, f", which the {where} names"))
 
 
 def _known(alias: str, columns: Collection[str]) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from tvdbayes._errors import DataError
+from tvdbayes._validate import no_column
 from tvdbayes.data.sources import Table
 from tvdbayes.formula.columns import require_name, require_trials, trials_of
 from tvdbayes.formula.guard import calculated_with, categories_in, not_by_category, read_formula
@@ -67,9 +68,7 @@ def columns_in_use(
         trials_of(Table(pd.DataFrame(), np.ones(0), none, none, 0), asked, law)
     for given in (asked, *options.values()):
         if isinstance(given, str) and given not in columns:
-            raise DataError(
-                f"{given!r} is no column of the data. Columns: {', '.join(columns[:30])}."
-            )
+            raise DataError(no_column(given, columns))
     levels = categories_in(reading.terms) | ({asked} if isinstance(asked, str) else set())
     return Used(
         reading.outcome,
