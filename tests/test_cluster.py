@@ -392,7 +392,7 @@ def test_files_and_dask_frames_give_the_same(client, fitted, tmp_path):
 
 
 def test_a_level_of_a_dozen_rows_in_eight_thousand_is_known(client, folder, monkeypatch):
-    monkeypatch.setattr(large, "_SAMPLE_ROWS", 2000)
+    monkeypatch.setattr("tvdbayes.large.sample._SAMPLE_ROWS", 2000)
     found = fit_large(
         "y ~ a + bs(b, df=4) + kind", folder, client=client, n_draws=0, exposure="time"
     )
@@ -470,7 +470,7 @@ def test_too_many_levels_are_refused(client, tmp_path):
 
 
 def test_what_a_transform_makes_of_a_row_is_checked(client, tmp_path, monkeypatch):
-    monkeypatch.setattr(large, "_SAMPLE_ROWS", 500)
+    monkeypatch.setattr("tvdbayes.large.sample._SAMPLE_ROWS", 500)
     frame = data(3000)
     frame["time"] = frame["time"].where(frame.index != 2500, 1.5)
     frame["part"] = 1.0 - (frame.index == 2500)
