@@ -364,7 +364,7 @@ def test_the_certificate_of_a_misfit_is_the_bound_of_the_split():
     assert "With probability 99.9% " in str(certificate)
     assert certificate.statement == bound.statement
     for wrong in (0, 1, 95, "0.95"):
-        with pytest.raises(SettingsError, match="certificate must be a probability"):
+        with pytest.raises(SettingsError, match="certificate must lie between 0 and 1"):
             fit.misfit(certificate=wrong, n_replicates=20)
 
 

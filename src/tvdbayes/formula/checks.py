@@ -21,13 +21,13 @@ _WILD_Y = 1e6
 """The same for the largest outcome beside the median."""
 
 
-def check_table(cells: Cells, law: AbstractFamily, linear: Linear, ridge: float | str) -> None:
+def check_table(cells: Cells, family: AbstractFamily, linear: Linear, ridge: float | str) -> None:
     """Raise for data that cannot identify the coefficients; warn of wild values."""
     if cells.n_obs < 2:
         held = "1 sample" if cells.n_obs == 1 else f"rows of a total weight of {cells.n_obs:g}"
         raise DataError(f"The data hold {held}; at least 2 rows are needed. Weights count rows.")
     check_sizes(cells)
-    if law.binary and np.ptp(cells.y) == 0:
+    if family.binary and np.ptp(cells.y) == 0:
         raise DataError(
             f"Every outcome is {cells.y[0]:g}; both 0 and 1 must occur to tell them apart."
         )

@@ -201,18 +201,18 @@ def _in_words(term: str) -> str:
     return "the intercept" if term == "1" else f"the term {term}"
 
 
-def trials_of(table: Table, trials: str | float | None, law: AbstractFamily) -> Array:
+def trials_of(table: Table, trials: str | float | None, family: AbstractFamily) -> Array:
     """Trials of the distinct rows, 1 for families that have none."""
     if trials is None:
-        if law.needs_trials:
+        if family.needs_trials:
             raise FamilyError(
-                f"The family {law.name!r} needs trials=, a column or a number; it is never guessed "
-                'from the data. For 0/1 outcomes use family="bernoulli".'
+                f"The family {family.name!r} needs trials=, a column or a number; it is never "
+                'guessed from the data. For 0/1 outcomes use family="bernoulli".'
             )
         return np.ones(len(table.frame))
-    if not law.needs_trials:
+    if not family.needs_trials:
         raise SettingsError(
-            f"The family {law.name!r} has no trials; got trials={trials!r}. "
+            f"The family {family.name!r} has no trials; got trials={trials!r}. "
             'Leave it out, or use family="binomial".'
         )
     if is_number(trials):

@@ -162,7 +162,7 @@ def read_further(
 
 
 def learn_design(
-    reading: Reading, further: dict[str, Reading], law: AbstractFamily, table: Table
+    reading: Reading, further: dict[str, Reading], family: AbstractFamily, table: Table
 ) -> tuple[Design, Array, Linear]:
     """Learn the encodings on a table; further predictors without a formula are constant.
 
@@ -176,13 +176,13 @@ def learn_design(
     """
     x, names, spec = encode(reading, table)
     main = tuple(range(len(names)))
-    known = law.predictors[law.n_main :]
+    known = family.predictors[family.n_main :]
     blocks: dict[str, tuple[int, ...]] = dict.fromkeys(known, (-1,))
     specs: dict[str, ModelSpec] = {}
     for name, terms in further.items():
         if name not in known:
             raise SettingsError(
-                f"The family {law.name!r} has no further predictor {name!r}. "
+                f"The family {family.name!r} has no further predictor {name!r}. "
                 f"It has: {', '.join(known) or 'none'}."
             )
         more, more_names, specs[name] = encode(terms, table)
@@ -190,5 +190,5 @@ def learn_design(
         x, names = np.column_stack([x, more[:, new]]), (*names, *(more_names[j] for j in new))
         blocks[name] = tuple(names.index(column) for column in more_names)
     require_told_apart([spec, *specs.values()])
-    linear = Linear((main,) * law.n_main + tuple(blocks.values()))
+    linear = Linear((main,) * family.n_main + tuple(blocks.values()))
     return Design(spec, specs, names), x, linear

@@ -12,7 +12,7 @@ from tvdbayes.data.fit_data import FitData
 from tvdbayes.data.sources import AbstractSource, Coarsening, Missing
 from tvdbayes.formula.columns import offsets, require_name, require_trials, trials_of
 from tvdbayes.formula.design import Design, learn_design, read_further, without_dependent
-from tvdbayes.formula.family import law_and_outcome
+from tvdbayes.formula.family import family_and_outcome
 from tvdbayes.formula.guard import Reading, read_formula
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.model import Model
@@ -85,11 +85,11 @@ def survey(
     covariates += [name for name in (offset, exposure) if name is not None]
     used = [reading.outcome, *covariates, *exact[1:]]
     table = source.table(used, weights, missing, exact)
-    law, y = law_and_outcome(family, link, table, reading.outcome)
-    n_trials = trials_of(table, trials, law)
-    law.check_outcomes(y[table.index], n_trials[table.index], table.unit, table.rows)
-    _require_one_predictor(law, offset, exposure)
-    design, x, linear = learn_design(reading, further, law, table)
+    family, y = family_and_outcome(family, link, table, reading.outcome)
+    n_trials = trials_of(table, trials, family)
+    family.check_outcomes(y[table.index], n_trials[table.index], table.unit, table.rows)
+    _require_one_predictor(family, offset, exposure)
+    design, x, linear = learn_design(reading, further, family, table)
     left_out: tuple[str, ...] = ()
     if collinear == "drop":
         design, x, linear, left_out = without_dependent(design, x, linear)
@@ -102,7 +102,7 @@ def survey(
         trials=n_trials,
         names=design.names,
     )
-    model = Model(law, linear)
+    model = Model(family, linear)
     # A network has no coefficients that would be asked for by name.
     if network is None:
         _require_own_names(model.param_names(made.cells))
@@ -128,11 +128,13 @@ def _read(
     return reading, read_further(predictors, reading.outcome, columns)
 
 
-def _require_one_predictor(law: AbstractFamily, offset: str | None, exposure: str | None) -> None:
+def _require_one_predictor(
+    family: AbstractFamily, offset: str | None, exposure: str | None
+) -> None:
     """Raise for an offset in a family that has a main predictor for each level."""
-    if law.n_main > 1 and (offset is not None or exposure is not None):
+    if family.n_main > 1 and (offset is not None or exposure is not None):
         raise SettingsError(
-            f"The family {law.name!r} has a predictor for each level, so an offset or exposure "
+            f"The family {family.name!r} has a predictor for each level, so an offset or exposure "
             "has no place in it. Leave it out, or use it as a covariate."
         )
 
