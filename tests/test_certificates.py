@@ -358,7 +358,7 @@ def test_the_certificate_of_a_misfit_is_the_bound_of_the_split():
     assert "With probability 99.9% " in str(certificate)
     assert certificate.statement == bound.statement
     for wrong in (0, 1, 95, "0.95"):
-        with pytest.raises(SettingsError, match="certificate must be a probability"):
+        with pytest.raises(SettingsError, match="certificate must lie between 0 and 1"):
             fit.misfit(certificate=wrong, n_replicates=20)
 
 
@@ -402,7 +402,7 @@ def test_outcomes_of_neighbours_with_fewer_trials_have_no_mass():
 def test_many_pairs_are_summed_piece_by_piece(monkeypatch):
     posterior = tb.fit("y ~ z", DATA, n_draws=0).posterior
     whole = misfit_split(posterior).distance
-    monkeypatch.setattr("tvdbayes.bounds.misfit._ELEMENTS", 7)
+    monkeypatch.setattr("tvdbayes.bounds._distance._ELEMENTS", 7)
     assert misfit_split(posterior).distance == pytest.approx(whole)
 
 

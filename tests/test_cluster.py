@@ -18,10 +18,10 @@ from tvdbayes.large.cluster import (
     AbstractRows,
     Chunk,
     DaskRows,
-    Given,
+    DataMasses,
     HeldRows,
     Likelihood,
-    Masses,
+    ModelMasses,
     RowWeights,
     Rules,
     groups_for,
@@ -29,11 +29,12 @@ from tvdbayes.large.cluster import (
     spread_of,
 )
 from tvdbayes.large.cluster import _groups as _groups_room
-from tvdbayes.large.cluster._problems import SummedRows, Table
+from tvdbayes.large.cluster._problems import SummedRows, UnitMasses
 from tvdbayes.large.cluster._solve import _accuracy, _groups, _penalty
 from tvdbayes.large.fit import LargeFit, fit_large
-from tvdbayes.large.look import Look, Used
 from tvdbayes.large.pieces import open_pieces
+from tvdbayes.large.profile import DataProfile
+from tvdbayes.large.used import Used
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.partitions import Bins, learn_bins
 from tvdbayes.solvers import Status, newton
@@ -117,10 +118,10 @@ class Both:
         self.reference = self.rules.bound.from_user(self.beta[:, None])[:, 0]
 
     def groups(self, reference, draws):
-        alone = Table.make(self.rows, np.array([-1]))
+        alone = UnitMasses.make(self.rows, np.array([-1]))
         goal = _accuracy(self.rows, alone)
         problem = _groups(self.rows, alone, RIDGE, reference, goal)
-        return replace(problem, table=Table.make(self.rows, draws, alone.units))
+        return replace(problem, table=UnitMasses.make(self.rows, draws, alone.units))
 
     def near(self, n):
         away = np.random.default_rng(6).normal(size=(self.reference.size, n))
@@ -175,7 +176,7 @@ def test_draws_are_those_of_a_solve_in_memory(both):
     alone, found = solve_rows(both.rows, both.beta, both.beta, n_draws=N_DRAWS, ridge=RIDGE)
     bound = both.rules.bound
     same = np.ones(N_DRAWS)
-    goal = _accuracy(both.rows, Table.make(both.rows, np.array([-1])))
+    goal = _accuracy(both.rows, UnitMasses.make(both.rows, np.array([-1])))
     reference = bound.from_user(alone.robust.theta)
     objective = Objective(both.layout, tb.TVD(), RIDGE, reference=reference[:, 0])
     here = newton(objective.on(both.p), reference * same, tau=goal.begin, accuracy=goal)
@@ -203,7 +204,11 @@ def test_a_row_that_counts_twice_is_that_row_twice():
     first = both.chunks[0]
     twice = replace(first, counts=np.full(len(first.x), 2.0))
     alone = np.array([-1])
-    for wanted in (Likelihood(alone, both.near(1)), Masses(alone, both.near(1)), Given(alone)):
+    for wanted in (
+        Likelihood(alone, both.near(1)),
+        ModelMasses(alone, both.near(1)),
+        DataMasses(alone),
+    ):
         sums = wanted.over(first, both.rules), wanted.over(twice, both.rules)
         for once, double in zip(*sums, strict=True):
             np.testing.assert_allclose(2 * once, double, rtol=1e-12)
@@ -309,7 +314,7 @@ def test_rows_may_need_more_memory_than_a_worker_has(client):
     assert n_chunks * wide(0).x.nbytes > limit
     theta = np.zeros((p, 2))
     theta[1] = 0.5, 1.0
-    wanted = Masses(np.array([-1, 0]), theta)
+    wanted = ModelMasses(np.array([-1, 0]), theta)
     rows = DaskRows(rules, client, client.map(wide, range(n_chunks), pure=False))
     there = [rows.total(wanted) for _ in range(2)]
     here = HeldRows(rules, Lazily(n_chunks)).total(wanted)
@@ -389,7 +394,7 @@ def test_files_and_dask_frames_give_the_same(client, fitted, tmp_path):
 
 
 def test_a_level_of_a_dozen_rows_in_eight_thousand_is_known(client, folder, monkeypatch):
-    monkeypatch.setattr(large, "_SAMPLE_ROWS", 2000)
+    monkeypatch.setattr("tvdbayes.large.sample._SAMPLE_ROWS", 2000)
     found = fit_large(
         "y ~ a + bs(b, df=4) + kind", folder, client=client, n_draws=0, exposure="time"
     )
@@ -467,7 +472,7 @@ def test_too_many_levels_are_refused(client, tmp_path):
 
 
 def test_what_a_transform_makes_of_a_row_is_checked(client, tmp_path, monkeypatch):
-    monkeypatch.setattr(large, "_SAMPLE_ROWS", 500)
+    monkeypatch.setattr("tvdbayes.large.sample._SAMPLE_ROWS", 500)
     frame = data(3000)
     frame["time"] = frame["time"].where(frame.index != 2500, 1.5)
     frame["part"] = 1.0 - (frame.index == 2500)
@@ -532,7 +537,7 @@ def test_rows_of_parquet_are_cut_across_groups_and_files(folder):
         assert whole["kind"].tolist() == frame["kind"].tolist()
 
 
-def test_looks_at_pieces_add_up_to_a_look_at_all():
+def test_profiles_of_pieces_add_up_to_the_profile_of_all():
     frame = data(3000)
     frame.loc[[10, 2900], "a"] = np.nan
     used = Used(
@@ -547,8 +552,10 @@ def test_looks_at_pieces_add_up_to_a_look_at_all():
         weights=None,
     )
     law = tb.Bernoulli()
-    whole = Look.at(frame, used, law)
-    pieces = Look.join([Look.at(frame[at : at + 700], used, law) for at in range(0, 3000, 700)])
+    whole = DataProfile.at(frame, used, law)
+    pieces = DataProfile.join(
+        [DataProfile.at(frame[at : at + 700], used, law) for at in range(0, 3000, 700)]
+    )
     assert pieces.n_rows == whole.n_rows
     for name, column in whole.columns.items():
         other = pieces.columns[name]
@@ -565,7 +572,7 @@ def test_looks_at_pieces_add_up_to_a_look_at_all():
 
 def test_rows_without_weight_tell_nothing_of_the_data(client, tmp_path, monkeypatch):
     """Their levels and smallest outcomes are in no sample, and must not be needed."""
-    monkeypatch.setattr("tvdbayes.large.fit._SAMPLE_ROWS", 300)
+    monkeypatch.setattr("tvdbayes.large.sample._SAMPLE_ROWS", 300)
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=4000), "c": rng.poisson(30, 4000), "w": 1})
     frame["g"] = rng.choice(["u", "v"], 4000)
@@ -589,7 +596,7 @@ def test_lines_that_are_too_long_are_refused(client, tmp_path):
         fit_large("y ~ x", tmp_path / "c.csv", client=client, n_draws=0)
 
 
-@pytest.mark.parametrize("stage", ["_sample", "_chunks"])
+@pytest.mark.parametrize("stage", ["draw_sample", "_chunks"])
 def test_data_that_change_are_noticed_and_nothing_stays(client, tmp_path, monkeypatch, stage):
     path = tmp_path / "c.csv"
     data(1000).to_csv(path, index=False)

@@ -107,7 +107,7 @@ def test_a_bounded_law_and_a_start():
         ({"support": 3}, "smallest, largest"),
         ({"parameters": {"rate": "square"}}, "scales are"),
         ({"parameters": {}}, "must name each parameter"),
-        ({"start": {"rat": 1.0}}, "no parameters"),
+        ({"start": {"rat": 1.0}}, "not parameters"),
         ({"start": {"rate": -1.0}}, "inside its scale"),
         ({"score": lambda y, rate: [y - rate]}, "derivatives in the parameters"),
         ({"curvature": lambda y, rate: [[-y * rate]]}, "curvature does not agree"),

@@ -123,7 +123,7 @@ def test_successes_over_total(frame):
     assert pair.tobytes() == draws(hits, "hits ~ age", family="binomial", trials=9).tobytes()
     with pytest.raises(tb.SettingsError, match="Give them once"):
         tb.fit("hits / total ~ age", hits, family="binomial", trials=9)
-    with pytest.raises(tb.FormulaError, match="'sum', which is no column"):
+    with pytest.raises(tb.FormulaError, match="no column 'sum', which"):
         tb.fit("hits / sum ~ age", hits, family="binomial")
 
 
@@ -173,7 +173,7 @@ def test_new_data_are_encoded_as_in_the_fit(frame):
     moon = frame.iloc[:2].assign(region=["north", "moon"])
     with pytest.raises(tb.DataError, match=r"not seen: \{'moon'\}.*north, south, west"):
         fit.encode(moon)
-    with pytest.raises(tb.DataError, match="'region' is no column"):
+    with pytest.raises(tb.DataError, match="no column 'region'"):
         fit.encode(frame[["age"]])
     with pytest.raises(tb.DataError, match="beyond"):
         fit.encode(frame.assign(age=99))

@@ -37,7 +37,7 @@ def predictors(family):
 
 def leaves(kind):
     """The classes of this kind that can be made."""
-    found = {c for c in kind.__subclasses__() if not c.__name__.startswith("_")}
+    found = {c for c in kind.__subclasses__() if not c.__name__.startswith(("_", "Abstract"))}
     inner = (leaves(c) for c in kind.__subclasses__())
     return {c for c in found.union(*inner) if c.__module__.startswith("tvdbayes")}
 

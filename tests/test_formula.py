@@ -104,7 +104,7 @@ BAD = [
     ("visits ~ (age + hours)**20 + I(sick**0.5)", {}, tb.FormulaError, ["terms"]),
     ("visits ~ age*hours*sick*hits*out_of*copies*age*hours*sick", {}, tb.FormulaError, ["terms"]),
     ("visits ~ I(age * 9**(99999999))", {}, tb.FormulaError, ["power"]),
-    ("visits ~ I([age] * 100000000)", {}, tb.FormulaError, ["no number"]),
+    ("visits ~ I([age] * 100000000)", {}, tb.FormulaError, ["not a number"]),
     ("visits ~ poly(age, 100000)", {}, tb.FormulaError, ["too large"]),
     ("visits ~ visits", {}, tb.FormulaError, ["outcome 'visits'"]),
     ("visits ~ age | hours", {}, tb.FormulaError, ["joined by"]),

@@ -90,8 +90,8 @@ def test_further_predictors_take_covariates(frame):
     ("options", "words"),
     [
         ({"family": "gamma"}, "There is no family 'gamma'"),
-        ({"family": "zero_inflated_bernoulli"}, "no plain family of counts"),
-        ({"family": "zero_inflated_nothing"}, "no plain family of counts"),
+        ({"family": "zero_inflated_bernoulli"}, "not a plain family of counts"),
+        ({"family": "zero_inflated_nothing"}, "not a plain family of counts"),
         ({"family": "negativebinomial", "link": "logit"}, 'has the link "log"'),
         ({"family": "truncated_poisson"}, "at least 1"),
         ({"family": tb.Censored(tb.Poisson(), 2)}, "upper limit"),
@@ -112,7 +112,7 @@ def test_further_predictors_take_covariates(frame):
         ({"bins": [0, 2], "divergence": "kld"}, "Leave it out"),
         ({"predictors": ["inflation"]}, "must be a dict"),
         ({"family": "zero_inflated_poisson", "predictors": {"inflation": " "}}, "such as"),
-        ({"family": "truncated_truncated_poisson"}, "no plain family"),
+        ({"family": "truncated_truncated_poisson"}, "not a plain family"),
         ({"bins": [3, 1]}, "increase"),
     ],
 )

@@ -279,7 +279,7 @@ def test_tables_that_would_not_fit_are_refused(frame, monkeypatch):
     [
         (lambda d: d.drop(columns="hours"), {}, "exposure='hours', which is no column of the new"),
         (lambda d: d.drop(columns="base"), {}, "offset='base', which is no column of the new"),
-        (lambda d: d.drop(columns="age"), {}, "'age' is no column"),
+        (lambda d: d.drop(columns="age"), {}, "no column 'age'"),
         (lambda d: d.assign(region="moon"), {}, r"not seen: \{'moon'\}.*north, south, west"),
         (lambda d: d.assign(hours=[1, 1, 0, 1, 1]), {}, "'hours' must be above 0.*row 2"),
         (lambda d: d.assign(age=[1, 1, 1, np.nan, 1]), {}, "'age'.*nan in row 3"),

@@ -228,7 +228,7 @@ def test_grids_that_make_no_sense(continuous):
             tb.fit("y ~ a", path, family="bernoulli", grid=grid)
     with pytest.raises(tb.SettingsError, match="in a tuple"):
         tb.Grid(columns="a")
-    with pytest.raises(tb.DataError, match="no covariate"):
+    with pytest.raises(tb.DataError, match="not a covariate"):
         tb.fit("y ~ a", path, family="bernoulli", grid=tb.Grid(columns=("y",)))
     with pytest.raises(tb.DataError, match="Only numbers"):
         tb.fit("y ~ a + g", path, family="bernoulli", grid=tb.Grid(columns=("g",)))

@@ -303,7 +303,7 @@ def test_missing_columns_and_empty_days_are_named(frame):
     old, new = days(frame)
     fit = tb.fit("visits ~ age", old, n_draws=0, weights="copies")
     for name in ("visits", "age", "copies"):
-        with pytest.raises(tb.DataError, match=f"'{name}' is no column"):
+        with pytest.raises(tb.DataError, match=f"no column '{name}'"):
             fit.update(new.drop(columns=name))
     with pytest.raises(tb.DataError, match="0 rows"):
         fit.update(new[:0])

@@ -23,6 +23,7 @@ from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
 
 __all__ = [
+    "HALF_LOG_2PI",
     "Device",
     "Ones",
     "Segments",
@@ -48,7 +49,8 @@ __all__ = [
     "xp",
 ]
 
-_HALF_LOG_2PI = 0.9189385332046727
+HALF_LOG_2PI = 0.9189385332046727
+"""Half of log(2 pi): the constant of a normal density, and of Stirling's formula."""
 
 Result = TypeVar("Result")
 
@@ -346,7 +348,7 @@ def excess_exp(t: Array) -> Array:
 def stirling_error(n: Array) -> Array:
     """Log n! minus Stirling's formula, for n above 0, to full precision."""
     small = xp.minimum(n, 16.0)
-    exact = gammaln(small + 1) - (small + 0.5) * xp.log(small) + small - _HALF_LOG_2PI
+    exact = gammaln(small + 1) - (small + 0.5) * xp.log(small) + small - HALF_LOG_2PI
     large = xp.maximum(n, 16.0)
     square = 1 / (large * large)
     tail = (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680))) / large

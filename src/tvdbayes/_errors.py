@@ -48,7 +48,7 @@ class TVDBayesError(ValueError):
     ...     tb.fit("visits ~ agee", {"visits": [1, 2, 3], "age": [20, 30, 40]})
     ... except tb.TVDBayesError as error:
     ...     print(f"{type(error).__name__}: {error}")
-    FormulaError: The formula names 'agee', which is no column of the data. Did you mean
+    FormulaError: The data have no column 'agee', which the formula names. Did you mean
     'age'? Columns: visits, age.
     """
 

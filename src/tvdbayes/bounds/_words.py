@@ -1,8 +1,8 @@
-"""What all guarantees share: how they are written out, and what they ask of their numbers."""
+"""How guarantees are written out, and checks of their arguments."""
 
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 
@@ -15,11 +15,9 @@ __all__ = [
     "at_least",
     "at_most",
     "percent",
-    "probability",
     "row_counts",
     "share_of",
     "vector",
-    "whole",
     "written",
 ]
 
@@ -56,13 +54,6 @@ def _decimals(value: float, rounding: str, sign: str = "") -> str:
     return f"{exact.quantize(Decimal('0.001'), rounding):{sign}}"
 
 
-def probability(name: str, value: float, example: float = 0.05) -> float:
-    """A number strictly between 0 and 1."""
-    if not (isinstance(value, Real) and 0 < value < 1):
-        raise SettingsError(f"{name} must lie between 0 and 1; got {value!r}. Try {example}.")
-    return float(value)
-
-
 def share_of(value: float) -> float:
     """A share of wrong rows, from 0 to 1."""
     if not (isinstance(value, Real) and 0 <= value <= 1):
@@ -70,13 +61,6 @@ def share_of(value: float) -> float:
             f"share must lie from 0 to 1; got {value!r}. Ten per cent of wrong rows are 0.1."
         )
     return float(value)
-
-
-def whole(name: str, value: float, least: int = 1) -> int:
-    """A whole number of at least so much."""
-    if not (isinstance(value, Integral | float) and value % 1 == 0 and value >= least):
-        raise SettingsError(f"{name} must be a whole number of at least {least}; got {value!r}.")
-    return int(value)
 
 
 def vector(name: str, values: ArrayLike) -> Array:

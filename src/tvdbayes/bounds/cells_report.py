@@ -1,10 +1,11 @@
-"""What a table can say: how often covariates repeat, and what follows for guarantees."""
+"""How often covariates repeat in a table, and what follows for guarantees."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from tvdbayes.bounds._words import INDEPENDENT, at_most, percent, probability, row_counts, written
+from tvdbayes._validate import probability
+from tvdbayes.bounds._words import INDEPENDENT, at_most, percent, row_counts, written
 from tvdbayes.bounds.radius import tvd_radius
 from tvdbayes.data.cells import Cells
 from tvdbayes.objective.partitions import ENOUGH_ROWS, Distinct, report_groups
@@ -12,6 +13,7 @@ from tvdbayes.objective.partitions import ENOUGH_ROWS, Distinct, report_groups
 __all__ = ["CellsReport", "cells_report"]
 
 _AT = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""Quantiles that are reported."""
 
 
 @dataclass(frozen=True)

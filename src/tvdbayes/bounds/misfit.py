@@ -1,25 +1,33 @@
-"""How far a fixed model is at most from the law behind the data: no alphabet, no asymptotics.
+"""How far a fixed model is at most from the distribution of the data, for any number of rows.
 
-The distance between a table and a fixed model is a supremum of means, so on average it is too
-large; and one row can change it by 2/n (by 1/n if its x is fixed). McDiarmid's inequality does the
-rest. It needs parameters, and groups, that were not learned from the rows that judge them: hence
-the split. Single outcomes are judged, whatever bins the fit compared: a bin cannot see which of its
-counts occur.
+The distance D_n between a table of n rows and a fixed model is a supremum of means, so its
+expectation is no smaller than the true distance D; and one row can change it by 2 / n (by 1 / n if
+its x is fixed). By McDiarmid's inequality, except with probability delta,
+
+    D <= D_n + sqrt(2 log(1 / delta) / n)    (1/2 in place of 2 if x is fixed or constant).
+
+Parameters and groups must not be learned from the rows that judge them; `misfit_split` therefore
+fits one half of the rows and judges on the other. Single outcomes are compared, whatever bins the
+fit used: a bin cannot show which of its counts occur.
+
+References
+----------
+McDiarmid, C. (1989). On the method of bounded differences. Surveys in Combinatorics, 148-188.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from tvdbayes._errors import SettingsError
-from tvdbayes._typing import Array, ArrayLike, IntArray
+from tvdbayes._typing import Array, ArrayLike
+from tvdbayes._validate import one_of, probability
+from tvdbayes.bounds._distance import distance_seen
 from tvdbayes.bounds._words import (
     INDEPENDENT,
     at_most,
     percent,
-    probability,
     row_counts,
     vector,
     written,
@@ -33,9 +41,6 @@ from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.posterior import Posterior
 
 __all__ = ["Design", "MisfitUpper", "fitted_half", "misfit_split", "misfit_upper"]
-
-_ELEMENTS = 1 << 20
-"""Pairs of a covariate row and an outcome whose probabilities are computed at a time."""
 
 Design = Literal["random", "fixed"]
 
@@ -136,7 +141,7 @@ def misfit_upper(
     """
     _check(delta, design)
     row_counts(cells)
-    # A door: what the caller has decides, and both are told apart in this one place.
+    # A public function that takes either; this is the only place that asks.
     if isinstance(fitted, Posterior):
         if theta is not None or partition is not None:
             raise SettingsError(
@@ -287,7 +292,7 @@ class _Judge:
         rule = self.partition if self.partition.pools_rows else Distinct()
         groups, varies = rule.group(cells).groups, _varies(self.known, cells)
         with single_threaded():
-            distance = self._distance(cells, groups)
+            distance = distance_seen(self.model, self.theta, cells, groups, self.known)
         one = 0.5 if design == "fixed" or not varies else 2.0
         slack = float(np.sqrt(np.log(1 / delta) * one / cells.n_obs))
         upper = min(1.0, distance + slack)
@@ -312,56 +317,6 @@ class _Judge:
             _assumptions(design, varies, rule.pools_rows, chosen),
         )
 
-    def _distance(self, cells: Cells, groups: IntArray) -> float:
-        """The distance seen on a table, a mean over partitions (R, n_x)."""
-        family = self.model.family
-        bound = self.model.bind(cells, self.known)
-        eta = bound.eta(bound.from_user(self.theta[:, None]))[..., 0]
-        x_mass = cells.x_counts / cells.n_obs
-        own = cells.y[np.searchsorted(cells.x_index, np.arange(cells.n_x))]
-        found = []
-        for labels in groups:
-            data, unit_y, pairs = _units(cells, labels)
-            for first, x, unit in pairs:
-                y, trials = unit_y[unit], cells.trials[x]
-                # An outcome of a neighbour may be impossible here: more successes than trials.
-                possible = family.possible(y, trials)
-                pmf = family.pmf(np.where(possible, y, own[x]), eta[:, x], trials)
-                mass = np.bincount(unit - first, x_mass[x] * np.where(possible, pmf, 0.0))
-                data[first : first + len(mass)] -= mass
-            found.append(np.maximum(data, 0).sum())
-        return float(np.mean(found))
-
-
-def _units(
-    cells: Cells, labels: IntArray
-) -> tuple[Array, Array, Iterator[tuple[int, IntArray, IntArray]]]:
-    """Units (a group and an outcome seen in it) of one partition: the mass of the data in each and
-    its outcome, and the x rows that belong to it, a stretch of units at a time.
-
-    A stretch is its first unit, and the x row and unit of each of its pairs.
-    """
-    outcomes, code = np.unique(cells.y, return_inverse=True)
-    key, of_cell = np.unique(labels[cells.x_index] * len(outcomes) + code, return_inverse=True)
-    group, y = np.divmod(key, len(outcomes))
-    by_group = np.argsort(labels, kind="stable")
-    starts = np.searchsorted(labels[by_group], np.arange(labels.max() + 2))
-    n_x = (starts[1:] - starts[:-1])[group]
-
-    def pairs() -> Iterator[tuple[int, IntArray, IntArray]]:
-        ends = np.cumsum(n_x)
-        first = 0
-        while first < len(key):
-            begun = ends[first] - n_x[first]
-            after = max(first + 1, int(np.searchsorted(ends, begun + _ELEMENTS, side="right")))
-            unit = np.repeat(np.arange(first, after), n_x[first:after])
-            within = np.arange(unit.size) - (ends - n_x)[unit] + begun
-            yield first, by_group[starts[group[unit]] + within], unit
-            first = after
-
-    mass: Array = np.bincount(of_cell, cells.p).astype(float)
-    return mass, outcomes[y], pairs()
-
 
 def _assumptions(design: Design, varies: bool, pools: bool, chosen: str) -> tuple[str, ...]:
     fixed = design == "fixed"
@@ -385,8 +340,7 @@ def _varies(*tables: Cells) -> bool:
 
 def _check(delta: float, design: Design) -> None:
     probability("delta", delta)
-    if design not in ("random", "fixed"):
-        raise SettingsError(f'design must be "random" or "fixed"; got {design!r}.')
+    one_of("design", design, ("random", "fixed"))
 
 
 def _same(left: Cells, right: Cells) -> bool:

@@ -1,25 +1,23 @@
-"""All parameters that some share of wrong rows leaves possible: a certified confidence set.
+"""All parameters that a share of wrong rows leaves possible: a confidence set.
 
-If at most k of n rows are wrong, the distance between the table and the true model is at most
-``k/n`` plus the noise of the n - k good rows. The number of wrong rows is at most the binomial
-quantile, except with probability delta/2, and the noise has a law that the model itself makes:
-simulated, so nothing is asymptotic. Parameters with a larger distance are excluded.
+If at most k of n rows are wrong, the distance between the table and the true model is at most k / n
+plus the noise of the n - k good rows. The number of wrong rows is at most the binomial quantile,
+except with probability delta / 2. The noise has a distribution that follows from the model and is
+simulated, so the set is valid at any n. Parameters with a larger distance are excluded.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-from scipy.special import bdtrc
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, ArrayLike, BoolArray, IntArray
+from tvdbayes._validate import probability
+from tvdbayes.bounds._parameter_test import ParameterTest, Progress
 from tvdbayes.bounds._words import (
     at_least,
     at_most,
     percent,
-    probability,
     row_counts,
     share_of,
     vector,
@@ -35,17 +33,12 @@ from tvdbayes.sampling.execution import single_threaded
 __all__ = ["ParameterSet", "parameter_set"]
 
 _COARSE, _FINE = 9, {1: 61, 2: 21}
-"""Values along each axis, to find where the set ends and to draw it."""
-_DOUBLINGS = 9
-_ELEMENTS = 1 << 20
-"""Rows x simulated tables, and cells x simulated tables, in work at a time."""
-_NEAR = 128
-_N_MEANS, _FEWEST = 100, 10
-"""Simulated tables where only their mean is needed; fewer if there are many rows."""
-_MOST_ROWS = 1 << 24
-"""Rows of all simulated tables of one value: beyond that their mean has to do."""
+"""Values along each axis, to find where the set ends and to draw it: at most 441 tests for the
+drawing of two parameters."""
 
-Progress = Callable[[int, int], None]
+_DOUBLINGS = 9
+"""How often the rectangle is doubled to reach the ends of the set. It begins 4 / sqrt(n) to each
+side of the estimate, in standardised coordinates, so it ends at 2048 / sqrt(n)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +172,9 @@ def parameter_set(
         )
     names = model.param_names(cells)
     groups = Distinct() if partition is None else partition.learn(cells, len(names), seed)
-    test = _Test(model, cells, _labels(groups, cells), share, delta, int(n_simulations), seed)
+    test = ParameterTest(
+        model, cells, _labels(groups, cells), share, delta, int(n_simulations), seed
+    )
     with single_threaded():
         if theta is not None:
             values = _given(theta, len(names))
@@ -206,130 +201,8 @@ def parameter_set(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Test:
-    """Distance and limit of any parameters.
-
-    ``groups`` (P, n_x) holds the group of each x row in each of P partitions.
-    """
-
-    model: Model
-    cells: Cells
-    groups: IntArray
-    share: float
-    delta: float
-    n_simulations: int
-    seed: int
-
-    @property
-    def n(self) -> int:
-        return int(self.cells.n_obs)
-
-    @cached_property
-    def rows(self) -> IntArray:
-        """The x row of every row of data, (n,)."""
-        return np.repeat(self.cells.x_index, row_counts(self.cells))
-
-    @cached_property
-    def y(self) -> Array:
-        """The outcome of every row of data, (n,)."""
-        return np.repeat(self.cells.y, row_counts(self.cells))
-
-    @cached_property
-    def bound(self) -> AbstractBound:
-        return self.model.bind(self.cells, self.cells)
-
-    @property
-    def spent(self) -> float:
-        """Probability of failure that is left for chance: the rest is for too many wrong rows."""
-        return self.delta / 2 if self.share > 0 else self.delta
-
-    @cached_property
-    def n_wrong(self) -> int:
-        """Wrong rows at most, except with probability delta/2."""
-        # By Hoeffding's inequality the quantile is no larger than the last of these.
-        reach = np.sqrt(self.n * np.log(2 / self.delta) / 2)
-        first = int(self.n * self.share)
-        rows = np.arange(first, min(self.n, int(np.ceil(self.n * self.share + reach))) + 1)
-        return int(rows[np.argmax(bdtrc(rows, self.n, self.share) <= self.delta / 2)])
-
-    def many(self, values: Array, progress: Progress | None) -> tuple[Array, Array]:
-        """Distances and limits (V,) of parameters (V, d)."""
-        found = np.empty((2, len(values)))
-        for number, theta in enumerate(values):
-            found[:, number] = self.one(theta)
-            if progress is not None:
-                progress(number + 1, len(values))
-        return found[0], found[1]
-
-    def one(self, theta: Array) -> tuple[float, float]:
-        """Distance and limit of parameters (d,)."""
-        eta = self.bound.eta(self.bound.from_user(theta[:, None]))[..., 0]
-        distance = self._distances(eta, self.rows, self.y[:, None])
-        return float(distance[0]), self._limit(eta)
-
-    def _limit(self, eta: Array) -> float:
-        n, good, rows = self.n, self.n - self.n_wrong, self.rows
-        if good == 0:
-            return 1.0
-        wrong, rng = self.n_wrong / n, np.random.default_rng(self.seed)
-        if self.cells.n_x == 1 and good * self.n_simulations <= _MOST_ROWS:
-            noise = np.sort(self._simulate(rng, eta, rows[:good], self.n_simulations))
-            # This order statistic keeps the probability of failure exactly, whatever the number.
-            rank = int(np.ceil((len(noise) + 1) * (1 - self.spent)))
-            return float(wrong + good / n * noise[rank - 1])
-        # Which x are those of good rows is not known. The noise of the good rows is less, on
-        # average, than that of all (Jensen); around its mean it varies by McDiarmid's inequality.
-        size = int(np.clip(_MOST_ROWS // n, _FEWEST, _N_MEANS))
-        noise = self._simulate(rng, eta, rows, size)
-        mean = noise.mean() + 3 * noise.std(ddof=1) / np.sqrt(len(noise))
-        return float(wrong + mean + np.sqrt(good * np.log(1 / self.spent) / 2) / n)
-
-    def _simulate(self, rng: np.random.Generator, eta: Array, rows: IntArray, size: int) -> Array:
-        """Distances of tables that the model makes at the x of these rows."""
-        step = max(1, _ELEMENTS // len(rows))
-        trials = self.cells.trials[rows, None]
-        found = []
-        for at in range(0, size, step):
-            shape = (len(eta), len(rows), min(step, size - at))
-            y = self.model.family.sample(rng, np.broadcast_to(eta[:, rows, None], shape), trials)
-            found.append(self._distances(eta, rows, y))
-        return np.concatenate(found)
-
-    def _distances(self, eta: Array, rows: IntArray, y: Array) -> Array:
-        """Distances (R,) between the model and tables of these x rows (n,), outcomes (n, R)."""
-        outcomes, code = _coded(y)
-        n, n_y = len(rows), len(outcomes)
-        family, trials = self.model.family, self.cells.trials[:, None]
-        pmf = family.pmf(outcomes, eta[:, :, None], trials)
-        x_mass = np.bincount(rows, minlength=self.cells.n_x) / n
-        total = np.zeros(y.shape[1])
-        for labels in self.groups:
-            n_units = (int(labels.max()) + 1) * n_y
-            mass = np.zeros((n_units // n_y, n_y))
-            np.add.at(mass, labels, x_mass[:, None] * pmf)
-            unit = labels[rows, None] * n_y + code
-            step = max(1, _ELEMENTS // n_units)
-            for at in range(0, y.shape[1], step):
-                part = unit[:, at : at + step]
-                flat = part + n_units * np.arange(part.shape[1])
-                data = np.bincount(flat.ravel(), minlength=n_units * part.shape[1])
-                excess = data.reshape(-1, n_units) / n - mass.ravel()
-                total[at : at + step] += np.maximum(excess, 0).sum(1)
-        return total / len(self.groups)
-
-
-def _coded(y: Array) -> tuple[Array, IntArray]:
-    """Outcomes, and the place of each y among them; neighbours need no sorting."""
-    low, high = y.min(), y.max()
-    if high - low < _NEAR:
-        return np.arange(low, high + 1), (y - low).astype(np.intp)
-    outcomes, code = np.unique(y, return_inverse=True)
-    return outcomes, code.reshape(y.shape)
-
-
 def _search(
-    test: _Test, partition: AbstractPartition, progress: Progress | None
+    test: ParameterTest, partition: AbstractPartition, progress: Progress | None
 ) -> tuple[Array, tuple[Array, Array], Array, Array]:
     """Values on a grid, their distances and limits, and the ends of the set."""
     cells, bound = test.cells, test.bound

@@ -1,11 +1,22 @@
-"""How far the observed table can be from the law behind it, at any number of rows.
+"""How far the observed table can be from the distribution of the data, for any number of rows.
 
-Three radii r with P(TVD(observed, law) > r) <= delta, none of which asks what the law is:
+Three radii r with P(TVD(observed, true) > r) <= delta, for any true distribution:
 
 - Weissman and others (2003): ``sqrt((log(2**K - 2) + log(1/delta)) / (2 n))`` for K cells;
 - McDiarmid: ``sqrt((K - 1) / n) / 2 + sqrt(log(1/delta) / (2 n))``, better above 150 cells or so;
 - from the counts alone, for unknown or infinite K:
   ``sum_j E|S(n_j)| / n + sqrt(2 log(1/delta) / n)``, S a simple random walk.
+
+Proposition 2 of the paper has n_x + n_y cells in place of K = n_x n_y, and is false as printed
+(``as_printed=True``). With K it holds, for all parameters at once.
+
+References
+----------
+Weissman, T., Ordentlich, E., Seroussi, G., Verdu, S. and Weinberger, M. (2003). Inequalities for
+the L1 deviation of the empirical distribution. Hewlett-Packard Labs, HPL-2003-97.
+McDiarmid, C. (1989). On the method of bounded differences. Surveys in Combinatorics, 148-188.
+Knoblauch, J. and Vomfell, L. (2020). Robust Bayesian inference for discrete outcomes with the total
+variation distance. arXiv:2010.13456.
 """
 
 from dataclasses import dataclass, field
@@ -15,13 +26,12 @@ from scipy.special import poch
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, ArrayLike
+from tvdbayes._validate import finite_number, probability, whole_number
 from tvdbayes.bounds._words import (
     INDEPENDENT,
     at_most,
     percent,
-    probability,
     vector,
-    whole,
     written,
 )
 
@@ -109,7 +119,7 @@ def tvd_radius(
     law behind it (Weissman). Assumes: rows are drawn independently from one law; no more than 5
     cells are possible, a number not taken from the data.
     """
-    n, delta = whole("n", n), probability("delta", delta)
+    n, delta = whole_number("n", n, 1, floats=True), probability("delta", delta)
     if n_cells is None and counts is None:
         raise SettingsError(
             "A radius needs n_cells (how many different rows are possible) or counts (rows in each "
@@ -120,7 +130,7 @@ def tvd_radius(
     assumptions = [INDEPENDENT]
     candidates: dict[str, float] = {}
     if n_cells is not None:
-        n_cells = whole("n_cells", n_cells)
+        n_cells = whole_number("n_cells", n_cells, 1, floats=True)
         candidates |= _fixed(n, spent, n_cells)
         assumptions.append(
             f"no more than {n_cells:,} cells are possible, a number not taken from the data"
@@ -163,8 +173,8 @@ def deviation(
     (total variation) of the distance between law and model (Weissman, and of x). Assumes: rows are
     drawn independently from one law; no more than 4 x 9 cells are possible.
     """
-    n, delta = whole("n", n), probability("delta", delta)
-    n_x, n_y = whole("n_x", n_x), whole("n_y", n_y)
+    n, delta = whole_number("n", n, 1, floats=True), probability("delta", delta)
+    n_x, n_y = whole_number("n_x", n_x, 1, floats=True), whole_number("n_y", n_y, 1, floats=True)
     n_cells = n_x * n_y
     if as_printed:
         log_size = _log_subsets(n_x + n_y) + np.log(2)
@@ -216,9 +226,12 @@ def failure_probability(
     >>> f"{failure_probability(300, 0.6, n_x=30, n_y=30, as_printed=True):.0e}"
     '8e-06'
     """
-    n, n_x, n_y = whole("n", n), whole("n_x", n_x), whole("n_y", n_y)
-    if not radius > 0:
-        raise SettingsError(f"radius must be above 0; got {radius!r}.")
+    n, n_x, n_y = (
+        whole_number("n", n, 1, floats=True),
+        whole_number("n_x", n_x, 1, floats=True),
+        whole_number("n_y", n_y, 1, floats=True),
+    )
+    finite_number("radius", radius, above=0.0)
     if as_printed:
         return float(min(1.0, np.exp(_log_subsets(n_x + n_y) + np.log(2) - n * radius**2 / 2)))
     table = radius if n_x == 1 else radius / 2

@@ -1,9 +1,14 @@
-"""How much wrong rows can move the distance between law and model, whatever they are.
+"""How much wrong rows can change the distance between data and model, whatever they are.
 
-A share e of rows comes from any other law. The distance to a model with the x of good rows moves by
-e at most (the triangle inequality). What the estimator sees has the x of the wrong rows in it, too:
-it then rises by e at most (convexity) and falls by ``2 e / (1 + sqrt(e))`` at most. All three are
-attained.
+A share e of rows comes from any other distribution. The distance to a model at the x of good rows
+changes by e at most (the triangle inequality). The estimator sees the x of the wrong rows, too: its
+distance rises by e at most (convexity) and falls by ``2 e / (1 + sqrt(e))`` at most. All three are
+attained. Proposition 1 of the paper has 2 e, which is true and not sharp (``as_printed=True``).
+
+References
+----------
+Knoblauch, J. and Vomfell, L. (2020). Robust Bayesian inference for discrete outcomes with the total
+variation distance. arXiv:2010.13456.
 """
 
 from dataclasses import dataclass

@@ -64,7 +64,7 @@ def run_check(request: Request, *, as_json: bool) -> None:
     source = request.open()
     with noted() as notes:
         found = request.survey(source)
-        check_table(found.cells, found.model.family, found.encoded.linear, request.ridge)
+        check_table(found.cells, found.model.family, found.linear, request.ridge)
         with progress_bar(None, "timing the first draws"):
             pilot = _pilot(request, found)
         fit = fit_of(found, pilot.posterior, request.asked)

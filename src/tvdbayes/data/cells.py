@@ -14,26 +14,18 @@ import numpy as np
 
 from tvdbayes._errors import DataError, listing
 from tvdbayes._typing import Array, ArrayLike, BoolArray, IntArray
+from tvdbayes._validate import LARGEST, check_weights, no_rows_left, not_finite
 
 __all__ = [
-    "LARGEST",
     "Cells",
     "Compressed",
-    "check_weights",
     "compress",
     "distinct_rows",
     "totals",
 ]
 
-# Below this many possible keys a counting table is faster than sorting.
 _TABLE = 1 << 22
-
-LARGEST = 2.0**53 - 1
-"""The largest number of anything that is counted: beyond it, neighbours are the same number, and a
-loop that counts on does not end."""
-
-_TINY = 1e-280
-"""Weights may not be smaller shares of the largest: masses would vanish."""
+"""Up to this many possible keys a counting table (32 MiB) is faster than sorting."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,17 +184,12 @@ def compress(
     for name, column in [*zip(names, x.T, strict=True), *columns.items()]:
         finite = np.isfinite(column)
         if not finite.all():
-            raise DataError(
-                f"Every value of {name!r} must be a finite number; "
-                f"{listing(~finite, column, 'row')}. Drop or repair these rows first."
-            )
+            raise not_finite(name, listing(~finite, column, "row"))
     counts = columns.get("weights", np.ones(n))
     check_weights(counts)
     used = counts > 0
     if not used.any():
-        raise DataError(
-            "All weights are zero, so no row is left. Give some rows a positive weight."
-        )
+        raise no_rows_left()
     rows = np.arange(n) if used.all() else np.flatnonzero(used)
     offset_rows, trials_rows = columns.get("offset"), columns.get("trials")
     x_columns = [*x.T, *(c for c in (offset_rows, trials_rows) if c is not None)]
@@ -245,27 +232,6 @@ def _numbers(values: ArrayLike, name: str, ndim: int) -> Array:
             f"{name} must have {ndim} dimension(s); got shape {raw.shape}. Reshape it first."
         )
     return raw.astype(np.float64, copy=False)
-
-
-def check_weights(counts: Array) -> None:
-    """Raise unless finite weights can be taken for numbers of rows."""
-    if (counts < 0).any():
-        raise DataError(
-            f"Weights count rows and must be at least 0; {listing(counts < 0, counts, 'row')}."
-        )
-    # The largest is looked at first: the sum of several may overflow.
-    largest = counts.max(initial=0.0)
-    if largest > LARGEST or counts.sum() > LARGEST:
-        raise DataError(
-            "Weights count rows and must add up to less than 2**53, from where on one row more "
-            f"makes no difference; the largest is {largest:g}. Divide them all by the same number."
-        )
-    smallest = counts.min(initial=largest, where=counts > 0)
-    if smallest < _TINY * largest:
-        raise DataError(
-            f"Weights range from {smallest:g} to {largest:g}, too far apart to calculate with. "
-            "Give rows that hardly count a weight of 0."
-        )
 
 
 def _optional(*given: ArrayLike | None) -> dict[str, Array]:

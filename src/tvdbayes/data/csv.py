@@ -1,8 +1,8 @@
-"""What CSV leaves open: the names in a first line, and what text stands for."""
+"""CSV files: column names in the first line, and the types of columns read as text."""
 
 import csv
 from collections.abc import Sequence
-from io import StringIO
+from io import StringIO, TextIOWrapper
 from pathlib import Path
 
 import pandas as pd
@@ -13,18 +13,22 @@ from tvdbayes.data.table import require_unique
 __all__ = ["csv_names", "typed_text"]
 
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-_LOOKED_AT = 1 << 16
+"""Characters that separate values in other files, with their names for messages."""
+
+_CHECKED_BYTES = 1 << 16
+"""Binary files have zero bytes near their beginning: 64 KiB are enough to find one."""
 
 
 def csv_names(path: Path, sep: str) -> Sequence[str]:
-    """The names in the first line of a file, once it is known to hold some."""
+    """Read the column names in the first line of a file, or raise where it cannot be a table."""
     with path.open("rb") as file:
-        if b"\0" in file.read(_LOOKED_AT):
+        if b"\0" in file.read(_CHECKED_BYTES):
             raise DataError(
                 f"{str(path)!r} is not UTF-8 text: it holds zero bytes, as spreadsheets and other "
                 "binary files do. Export it as CSV in UTF-8."
             )
-    with path.open(encoding="utf-8-sig", newline="") as text:
+        file.seek(0)
+        text = TextIOWrapper(file, encoding="utf-8-sig", newline="")
         names = next(filter(None, csv.reader(text, delimiter=sep)), [])
     if not names:
         raise DataError(f"{str(path)!r} is empty. Its first line must name the columns.")

@@ -1,4 +1,4 @@
-"""Files grouped by DuckDB, which runs in this process and sees nothing but these files."""
+"""Files grouped by DuckDB, which runs in this process and may read no other files."""
 
 import csv
 import glob
@@ -31,11 +31,13 @@ __all__ = [
 SQL_EXTRA = "pip install 'tvdbayes[sql]'"
 
 _MEMORY = "1GB"
+"""What DuckDB may hold in memory; it writes the rest to a private folder."""
+
 _GAPS = (
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
     *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 )
-"""What stands for a gap in CSV: as pandas reads it."""
+"""Texts in CSV that mean a missing value, as in pandas."""
 
 
 def require_ibis() -> Any:
@@ -102,7 +104,7 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
             "Read it yourself and pass the data frame."
         )
     if not all(map(_is_text, files)):
-        raise DataError(f"{text!r} holds files whose names are no text. Rename them.")
+        raise DataError(f"{text!r} holds files whose names are not valid text. Rename them.")
     if len(set(map(is_csv, files))) > 1:
         raise DataError(f"{text!r} holds both CSV and Parquet files. Give one kind.")
     return files
@@ -129,12 +131,12 @@ def open_files(files: Sequence[str], sep: str = ",") -> Any:
     names = [glob.escape(file) for file in files]
     backend = _connect(ibis)
     _shut_in(backend.con, {*files, *names, *map(os.path.realpath, files)})
-    # Names of folders such as year=2026 are no columns: they would replace those of the files.
+    # Folders such as year=2026 are not read as columns: they would replace those of the files.
     options: dict[str, Any] = {"union_by_name": True, "hive_partitioning": False}
     try:
         if not is_csv(files[0]):
             return backend.read_parquet(names, **options)
-        # All is text, and nothing is guessed: what it stands for is found on the distinct rows.
+        # All values are read as text; their types are found on the distinct rows.
         options |= {"header": True, "delim": sep, "quote": '"', "escape": '"', "comment": ""}
         options |= {"skip": 0, "strict_mode": True, "all_varchar": True, "nullstr": list(_GAPS)}
         table = backend.read_csv(names, **options)
@@ -211,14 +213,14 @@ def register(frame: pd.DataFrame) -> Any:
 
     backend = _connect(require_ibis())
     _shut_in(backend.con, ())
-    # Categories are text there; numbers that pandas calls objects have been made numbers.
+    # DuckDB gets categories as text; object columns of numbers have been converted.
     text = {str(name): c.astype(object) for name, c in frame.items() if c.dtype.kind not in "biuf"}
     backend.con.register("rows", pa.Table.from_pandas(frame.assign(**text), preserve_index=False))
     return backend.table("rows")
 
 
 def _connect(ibis: Any) -> Any:
-    """A DuckDB in memory that spills to a folder which nobody else can read or guess."""
+    """A DuckDB in memory that spills to a private folder."""
     # Made here, with a random name and for this user alone: what spills are rows of the data.
     spill = tempfile.mkdtemp(prefix="tvdbayes-")
     try:

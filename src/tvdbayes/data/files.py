@@ -1,4 +1,4 @@
-"""Files that hold a table: CSV and Parquet, read whole."""
+"""CSV and Parquet files, read whole."""
 
 import csv
 import os

@@ -1,12 +1,11 @@
-"""What a fit remembers of its data: the distinct rows of the columns that it used.
+"""What a fit keeps of its data: the distinct rows of the columns that it used.
 
-They are plain arrays and lists of levels, so that a file holds them as they are, and a loaded fit
-answers with the same bits as the one that was saved.
+They are arrays and lists of levels, so that a file holds them exactly, and a loaded fit gives the
+same bits as the one that was saved.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,12 +13,14 @@ import pandas as pd
 
 from tvdbayes._errors import DataError
 from tvdbayes._typing import Array, BoolArray, IntArray
+from tvdbayes._validate import is_number
 from tvdbayes.data.cells import distinct_rows, totals
 from tvdbayes.data.sources import Table
 
 __all__ = ["Column", "FitData", "plain_table"]
 
 _NAMED_LEVELS = 20
+"""Levels that a message lists at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +95,7 @@ class Column:
                 "predictions(at=...)."
             )
         if self.kind == "number":
-            number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-            if not (number and np.isfinite(float(value))):
+            if not (is_number(value) and np.isfinite(float(value))):
                 raise DataError(f"{name!r} is set to a finite number; got {value!r}.")
         else:
             if pd.isna(value) or value not in self.choices:

@@ -1,6 +1,6 @@
-"""Data in memory to a table of distinct rows.
+"""A table of distinct rows from data in memory.
 
-Data frames of every library come in through narwhals; only the columns that are used are read.
+Data frames of any library are read through narwhals, and only the columns in use.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,27 @@ import pandas as pd
 
 from tvdbayes._errors import DataError, MissingRowsWarning, listing, warn
 from tvdbayes._typing import Array, BoolArray, IntArray
-from tvdbayes.data.cells import check_weights, distinct_rows, totals
+from tvdbayes._validate import (
+    REPAIR_OR_DROP,
+    check_weights,
+    has_gaps,
+    no_rows_left,
+    not_finite,
+    not_numbers,
+    not_values,
+    rows_left_out,
+)
+from tvdbayes.data.cells import distinct_rows, totals
 from tvdbayes.data.slips import no_numbers
 from tvdbayes.data.table import AbstractSource, Missing, Table, require_unique, wanted
 
 __all__ = ["FrameSource", "open_frame"]
 
 _WIDE = (np.dtype(bool), np.dtype(np.int64), np.dtype(np.float64))
+"""Types that hold the results of formulas as they are."""
+
 _INT64 = np.iinfo(np.int64)
+"""The range of the widest integers that NumPy has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +75,7 @@ class FrameSource(AbstractSource):
             counts = _weights(columns[weights], weights, kept)
             kept &= ~(counts == 0)
         if not kept.any():
-            raise DataError(
-                "No row is left: all have a weight of zero or a gap. Give some rows a positive "
-                "weight and values in every column that is used."
-            )
+            raise no_rows_left()
         for name in used:
             _require_present(columns[name], name, kept)
         rows = np.flatnonzero(kept)
@@ -125,10 +135,7 @@ def _column(series: nw.Series[Any], name: str) -> pd.Series:
         return pd.Series(pd.Categorical(series.to_list(), categories=list(dtype.categories)))
     if dtype in (nw.String, nw.Categorical, nw.Object):
         return _plain(pd.Series(np.array(series.to_list(), dtype=object)), name)
-    raise DataError(
-        f"The column {name!r} holds {dtype}, which is neither a number nor a category. "
-        "Convert it first."
-    )
+    raise not_values(name, dtype)
 
 
 def _plain(column: pd.Series, name: str) -> pd.Series:
@@ -144,10 +151,7 @@ def _plain(column: pd.Series, name: str) -> pd.Series:
             return column.astype(bool)
         return pd.Series(column.to_numpy(dtype=float, na_value=np.nan))
     if kind in "cmMV":
-        raise DataError(
-            f"The column {name!r} holds {column.dtype}, which is neither a number nor a "
-            "category. Convert it first."
-        )
+        raise not_values(name, column.dtype)
     values = column.astype(object)
     try:
         present = values[~values.isna()]
@@ -193,17 +197,12 @@ def _codes(column: pd.Series, name: str) -> tuple[IntArray, int]:
 
 
 def _require_present(column: pd.Series, name: str, kept: BoolArray) -> None:
-    missing = column.isna().to_numpy() & kept
+    missing, fault = column.isna().to_numpy() & kept, has_gaps
     if column.dtype.kind == "f":
         missing |= ~np.isfinite(column.to_numpy()) & kept
-        rule = f"Every value of {name!r} must be a finite number"
-    else:
-        rule = f"The column {name!r} must have no gaps"
+        fault = not_finite
     if missing.any():
-        raise DataError(
-            f"{rule}; {listing(missing, column.to_numpy(dtype=object), 'row')}. Drop or repair "
-            'these rows first, or pass missing="drop" to leave out rows with gaps.'
-        )
+        raise fault(name, listing(missing, column.to_numpy(dtype=object), "row"), REPAIR_OR_DROP)
 
 
 def _weights(column: pd.Series, name: str, kept: BoolArray) -> Array:
@@ -214,7 +213,7 @@ def _weights(column: pd.Series, name: str, kept: BoolArray) -> Array:
             if wrong.any()
             else f"got numbers written as text (first: {column.iloc[0]!r}). Convert it"
         )
-        raise DataError(f"The column {name!r} must hold numbers; {found} first.")
+        raise not_numbers(name, f"{found} first.")
     _require_present(column, name, kept)
     counts = np.where(kept, column.to_numpy(float), 0.0)
     check_weights(counts)
@@ -223,7 +222,4 @@ def _weights(column: pd.Series, name: str, kept: BoolArray) -> Array:
 
 def _say_dropped(n_dropped: int, n: int) -> None:
     if n_dropped:
-        warn(
-            f"{n_dropped} of {n} rows have a gap in a column that is used and were left out.",
-            MissingRowsWarning,
-        )
+        warn(rows_left_out(n_dropped, n), MissingRowsWarning)

@@ -1,7 +1,7 @@
 """Continuous columns rounded by an engine, so that it can count them.
 
 Each column is cut into bins, learned on a sample; an engine finds the bin of every value by a few
-comparisons. Rows whose values share all bins then stand together, under the means of their values.
+comparisons. Rows whose values share all bins become one, with the means of their values.
 """
 
 from dataclasses import dataclass, field
@@ -12,11 +12,15 @@ import pandas as pd
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
+from tvdbayes._validate import is_whole, one_of, whole_number
 
 __all__ = ["Coarsening", "Grid", "bin_expression", "learn_cuts"]
 
 _MOST_BINS = 10_000
+"""The expression for the bin of a value grows with the number of bins: engines parse this many."""
+
 _STEPS = 100
+"""Lloyd's steps stop when no cut moves; this bounds those that creep."""
 
 
 @dataclass(frozen=True)
@@ -61,27 +65,18 @@ class Grid:
     sample: int = 50_000
 
     def __post_init__(self) -> None:
-        if self.method not in ("quantile", "kmeans"):
-            raise SettingsError(
-                f'The method of a grid is "kmeans" or "quantile"; got {self.method!r}.'
-            )
-        if not (_is_whole(self.n_bins) and 2 <= self.n_bins <= _MOST_BINS):
-            raise SettingsError(
-                f"A grid has from 2 to {_MOST_BINS:,} bins for each column; got {self.n_bins!r}."
-            )
+        one_of("method of a grid", self.method, ("kmeans", "quantile"))
+        whole_number("n_bins of a grid", self.n_bins, 2, _MOST_BINS)
         if isinstance(self.columns, str):
             raise SettingsError(f"columns= takes names in a tuple: ({self.columns!r},).")
-        if not (_is_whole(self.sample) and 1000 <= self.sample <= 10_000_000):
-            raise SettingsError(
-                f"The sample of a grid has from 1,000 to 10,000,000 rows; got {self.sample!r}."
-            )
+        whole_number("sample of a grid", self.sample, 1000, 10_000_000)
 
     @classmethod
     def of(cls, grid: "Grid | int") -> "Grid":
         """A grid, or the number of its bins."""
         if isinstance(grid, Grid):
             return grid
-        if not _is_whole(grid):
+        if not is_whole(grid):
             raise SettingsError(
                 f"grid= takes a number of bins, or a tvdbayes.Grid; got {grid!r:.60}."
             )
@@ -153,7 +148,3 @@ def bin_expression(ibis: Any, column: Any, cuts: Array) -> Any:
         return ibis.ifelse(below, between(low, middle), between(middle + 1, high))
 
     return between(0, len(cuts))
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)

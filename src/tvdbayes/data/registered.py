@@ -1,4 +1,4 @@
-"""A data frame that an engine groups, because that was asked for."""
+"""A data frame that DuckDB groups, as asked by engine="duckdb" or grid=."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A grid put to work: learned on a sample of a table, applied by its engine to all rows."""
+"""A grid applied to a table: learned on a sample, used by the engine on all rows."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,9 +17,14 @@ from tvdbayes.data.weigh import Weigh
 __all__ = ["Rounding", "learn_rounding"]
 
 _MANY = 100
+"""A column with more different values than this is rounded, unless columns are named."""
+
 _SPREAD = 1 << 31
+"""Hashes are reduced to 31 bits, so that their sum with the factors below fits into 64 bits."""
+
 _PRIMES = (100_003, 200_003, 300_007, 400_009, 500_009, 600_011, 700_001, 800_011)
-"""Factors that share nothing with the number of rows that one is taken of."""
+"""Factors of the hashes of different columns, so that equal columns do not cancel. They are prime
+and large, so that they have no factor in common with the step of the sample."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +126,7 @@ def learn_rounding(
 ) -> Rounding | None:
     """Learn the bins of a table of so many rows; None where no column has many values.
 
-    Columns in `exact` are never rounded; `typed` makes of text what it stands for.
+    Columns in `exact` are never rounded; `typed` converts text to numbers or truth values.
     """
     weights = [] if weigh.weights is None else [weigh.weights]
     wanted = list(dict.fromkeys([*used, *weights]))
@@ -153,8 +158,8 @@ def _chosen(
     for name in grid.columns:
         if name not in free:
             raise DataError(
-                f"The grid names {name!r}, which is no covariate, offset or exposure of this fit. "
-                f"Choose from: {', '.join(free)}."
+                f"The grid names {name!r}, which is not a covariate, offset or exposure of this "
+                f"fit. Choose from: {', '.join(free)}."
             )
         if name not in numbers:
             raise DataError(f"Only numbers can be rounded; {name!r} holds text or truth values.")

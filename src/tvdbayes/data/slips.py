@@ -1,4 +1,4 @@
-"""Text where numbers were meant: one wrong cell makes text of a whole column."""
+"""Text in a column of numbers: a single such cell turns the whole column into text."""
 
 from typing import Any
 

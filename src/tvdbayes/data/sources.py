@@ -1,4 +1,4 @@
-"""Anything that holds rows, to a table of distinct rows: frames, files, databases."""
+"""Data of any kind (frames, files, databases) as a source of distinct rows."""
 
 import os
 import sys
@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from tvdbayes._errors import DataError, SettingsError, first_line
+from tvdbayes._validate import did_you_mean
 from tvdbayes.data.duckdb import (
     SQL_EXTRA,
     category_levels,
@@ -21,7 +22,7 @@ from tvdbayes.data.grid import Coarsening, Grid
 from tvdbayes.data.registered import RegisteredFrame
 from tvdbayes.data.slips import mostly_numbers, no_numbers
 from tvdbayes.data.sql import MAX_CELLS, SqlSource
-from tvdbayes.data.table import AbstractSource, Missing, Table, did_you_mean
+from tvdbayes.data.table import AbstractSource, Missing, Table
 
 __all__ = [
     "MAX_CELLS",
@@ -33,7 +34,6 @@ __all__ = [
     "Missing",
     "SqlSource",
     "Table",
-    "did_you_mean",
     "files_of",
     "mostly_numbers",
     "no_numbers",

@@ -1,9 +1,9 @@
-"""Tables in a database, grouped where they are.
+"""Tables in a database, grouped by its engine.
 
-The engine groups the raw columns that a formula uses, and only distinct rows with their counts come
-back: a billion rows cost what their cells cost. Formulas are evaluated here, on those few rows, so
-no formula ever becomes SQL. Names of tables and columns reach the engine through Ibis alone, which
-quotes them.
+The engine groups the raw columns that a formula uses, and returns only distinct rows with their
+counts, so a billion rows cost as much as their distinct rows. Formulas are evaluated in this
+process, on those rows, so no formula becomes SQL. Names of tables and columns reach the engine only
+through Ibis, which quotes them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,12 +17,23 @@ import pandas as pd
 from tvdbayes._errors import (
     DataError,
     MissingRowsWarning,
-    SettingsError,
     TVDBayesError,
     first_line,
     warn,
 )
-from tvdbayes.data.cells import check_weights
+from tvdbayes._validate import (
+    REPAIR,
+    REPAIR_OR_DROP,
+    check_weights,
+    has_gaps,
+    negative_weights,
+    no_rows_left,
+    not_finite,
+    not_numbers,
+    not_values,
+    rows_left_out,
+    whole_number,
+)
 from tvdbayes.data.csv import typed_text
 from tvdbayes.data.frames import open_frame
 from tvdbayes.data.grid import Coarsening, Grid
@@ -33,9 +44,10 @@ from tvdbayes.data.weigh import Weigh
 __all__ = ["MAX_CELLS", "SqlSource"]
 
 _NAMED = 3
+"""Columns that a message lists at most."""
 
 MAX_CELLS = 1_000_000
-"""Distinct rows that are brought here unless another limit is asked for: about 2 GB with draws."""
+"""Distinct rows that are read into memory unless another limit is given: about 2 GB with draws."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +75,7 @@ class SqlSource(AbstractSource):
     levels: Mapping[str, "pd.CategoricalDtype"] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.max_cells, int) and self.max_cells >= 1):
-            raise SettingsError(
-                f"max_cells must be a whole number of at least 1; got {self.max_cells!r}."
-            )
+        whole_number("max_cells", self.max_cells, 1)
 
     @property
     def columns(self) -> list[str]:
@@ -81,7 +90,7 @@ class SqlSource(AbstractSource):
     ) -> Table:
         used, every = wanted(self, used, weights, missing)
         rows = self._plain(every, weights)
-        seen = _look(rows, every, weights, missing)
+        seen = _count_rows(rows, every, weights, missing)
         rows = _without_gaps(rows, seen, missing)
         if weights is not None:
             rows = rows.filter(rows[weights] > 0)
@@ -104,7 +113,7 @@ class SqlSource(AbstractSource):
         count = _count(used)
         rounding = None
         if self.grid is not None:
-            with _said_plainly():
+            with _engine_errors():
                 rounding = learn_rounding(
                     rows, n_rows, used, exact=exact, weigh=weigh, grid=self.grid, typed=self._typed
                 )
@@ -141,26 +150,20 @@ class SqlSource(AbstractSource):
             elif kind.is_boolean() and name == weights:
                 column = column.cast("int64")
             elif not (kind.is_numeric() or kind.is_boolean() or kind.is_string()):
-                raise DataError(
-                    f"The column {name!r} holds {kind}, which is neither a number nor a "
-                    "category. Convert it first."
-                )
+                raise not_values(name, kind)
             kept[name] = column
         return self.expression.select(**kept)
 
     def _require_numbers(self, name: str) -> None:
-        """Raise if a text in a column is no number: casting would make a gap of it."""
+        """Raise if a text in a column is not a number: casting would make it a missing value."""
         column = self.expression[name]
         wrong = column.notnull() & column.try_cast("float64").isnull() & (column.strip() != "")
         found = self.expression.filter(wrong).select(name).limit(1).to_pyarrow()[name]
         if len(found):
-            raise DataError(
-                f"The column {name!r} must hold numbers; got {found[0].as_py()!r}. Repair or "
-                "drop these rows first."
-            )
+            raise not_numbers(name, f"got {found[0].as_py()!r}. {REPAIR}")
 
     def _typed(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Rows from the engine, with text that stands for something else made that."""
+        """Rows from the engine, with text converted to numbers, truth values or categories."""
         if self.untyped:
             frame = frame.assign(**{str(name): typed_text(c) for name, c in frame.items()})
         for name, kind in self.levels.items():
@@ -177,7 +180,7 @@ class SqlSource(AbstractSource):
     def _require_few(self, rows: Any, keys: dict[str, str]) -> None:
         """Count the distinct rows, and say which columns make them many."""
         names = list(keys)
-        with _said_plainly():
+        with _engine_errors():
             n_cells = int(rows.select(*names).distinct().count().to_pyarrow().as_py())
             if n_cells <= self.max_cells:
                 return
@@ -191,7 +194,7 @@ class SqlSource(AbstractSource):
         )
         raise DataError(
             f"The columns in use have {n_cells:,} distinct rows; at most {self.max_cells:,} are "
-            "brought here. Most values: "
+            "read into memory. Most values: "
             + ", ".join(f"{name} ({counts[name]:,})" for name in widest)
             + f". {grid}, fit all rows on a cluster (tvdbayes.fit_large), read a sample into a "
             "data frame, or raise max_cells=."
@@ -199,8 +202,8 @@ class SqlSource(AbstractSource):
 
 
 @dataclass(frozen=True)
-class _Look:
-    """What one pass over a table tells.
+class _TableCounts:
+    """Numbers of rows and gaps in a table, counted in one pass.
 
     Parameters
     ----------
@@ -218,8 +221,8 @@ class _Look:
     largest_weight: float
 
 
-def _look(rows: Any, every: list[str], weights: str | None, missing: Missing) -> _Look:
-    """Count rows, gaps and what is no finite number, in one pass.
+def _count_rows(rows: Any, every: list[str], weights: str | None, missing: Missing) -> _TableCounts:
+    """Count rows, gaps and values that are not finite, in one pass.
 
     Rows without weight are not looked at, nor, where gaps are dropped, rows with one.
     """
@@ -227,10 +230,7 @@ def _look(rows: Any, every: list[str], weights: str | None, missing: Missing) ->
     alive = None
     if weights is not None:
         if not rows[weights].type().is_numeric():
-            raise DataError(
-                f"The column {weights!r} must hold numbers; got {rows[weights].type()}. "
-                "Convert it first."
-            )
+            raise not_numbers(weights, f"got {rows[weights].type()}. Convert it first.")
         alive = (rows[weights] != 0).fill_null(True)
     whole = ~gap if missing == "drop" else None
 
@@ -251,7 +251,7 @@ def _look(rows: Any, every: list[str], weights: str | None, missing: Missing) ->
     if weights is not None:
         asked["negative"] = number((rows[weights] < 0).fill_null(False), whole)
         asked["largest"] = rows[weights].cast("float64").max()
-    with _said_plainly():
+    with _engine_errors():
         largest, found = 1.0, rows.aggregate(**asked).to_pyarrow().to_pylist()[0]
     if weights is not None:
         largest = float(found.pop("largest") or 0.0)
@@ -259,17 +259,12 @@ def _look(rows: Any, every: list[str], weights: str | None, missing: Missing) ->
     if not n["n"]:
         raise DataError("Found data with 0 sample(s): the table has no rows.")
     if n.get("negative", 0):
-        raise DataError(
-            f"Weights count rows and must be at least 0; {n['negative']:,} of {n['n']:,} are not."
-        )
+        raise negative_weights(f"{n['negative']:,} of {n['n']:,} are not")
     for j, name in enumerate(every):
         if n.get(f"infinite_{j}", 0):
-            raise DataError(
-                f"Every value of {name!r} must be a finite number; {n[f'infinite_{j}']:,} of "
-                f"{n['n']:,} are not. Drop or repair these rows first."
-            )
+            raise not_finite(name, f"{n[f'infinite_{j}']:,} of {n['n']:,} are not")
     gaps = {name: n[f"gap_{j}"] for j, name in enumerate(every)}
-    return _Look(n["n"], n.get("kept", n["n"]), n["any_gap"], gaps, largest)
+    return _TableCounts(n["n"], n.get("kept", n["n"]), n["any_gap"], gaps, largest)
 
 
 def _gaps(rows: Any, names: Sequence[str]) -> Any:
@@ -284,20 +279,13 @@ def _gaps(rows: Any, names: Sequence[str]) -> Any:
     return missing
 
 
-def _without_gaps(rows: Any, seen: _Look, missing: Missing) -> Any:
+def _without_gaps(rows: Any, seen: _TableCounts, missing: Missing) -> Any:
     if missing == "error" and any(seen.gaps.values()):
         name, n = next((name, n) for name, n in seen.gaps.items() if n)
-        raise DataError(
-            f"The column {name!r} must have no gaps; {n:,} of {seen.n_rows:,} rows have one. Drop "
-            'or repair these rows first, or pass missing="drop" to leave out rows with gaps.'
-        )
+        raise has_gaps(name, f"{n:,} of {seen.n_rows:,} rows have one", REPAIR_OR_DROP)
     if missing == "error" or not seen.n_gaps:
         return rows
-    warn(
-        f"{seen.n_gaps} of {seen.n_rows} rows have a gap in a column that is used and were left "
-        "out.",
-        MissingRowsWarning,
-    )
+    warn(rows_left_out(seen.n_gaps, seen.n_rows), MissingRowsWarning)
     return rows.filter(~_gaps(rows, list(seen.gaps)))
 
 
@@ -308,14 +296,11 @@ def _first(aggregated: Any) -> dict[str, int]:
 
 
 def _fetch(grouped: Any) -> pd.DataFrame:
-    """The cells, brought here, in an order of our own."""
-    with _said_plainly():
+    """The cells as a data frame, sorted."""
+    with _engine_errors():
         frame: pd.DataFrame = grouped.to_pyarrow().to_pandas()
     if not len(frame):
-        raise DataError(
-            "No row is left: all have a weight of zero or a gap. Give some rows a positive "
-            "weight and values in every column that is used."
-        )
+        raise no_rows_left()
     return frame.sort_values(list(frame.columns), ignore_index=True)
 
 
@@ -332,14 +317,14 @@ def _count(taken: Sequence[str]) -> str:
 
 
 @contextmanager
-def _said_plainly() -> Iterator[None]:
-    """Let an engine's complaint through as ours: it is about the data, or the way to them."""
+def _engine_errors() -> Iterator[None]:
+    """Raise errors of an engine as `DataError`: they are about the data, or the connection."""
     try:
         yield
     except (TVDBayesError, MemoryError):
         raise
     except Exception as error:
-        # Each engine has exceptions of its own; none of them is known here.
+        # Each engine has exceptions of its own, which are not imported.
         text = first_line(error)
         hint = (
             " A value is too large beside the others to be added up: leave such rows out, or "

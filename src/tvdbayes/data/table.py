@@ -1,29 +1,27 @@
-"""The distinct rows of the columns in use: what formulas are evaluated on.
+"""The distinct rows of the columns in use, on which formulas are evaluated.
 
-Equal rows are kept once, with a count, in a sorted order: a weight of 2 is then the row twice, the
-order of the rows cannot matter, and ten million rows with few distinct ones cost little more than
-those few.
+Equal rows are kept once, with a count, in a sorted order. So a weight of 2 is the same as the row
+twice, the order of the rows does not matter, and ten million rows with few distinct ones cost
+little more than those few.
 """
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from tvdbayes._errors import DataError, SettingsError, listing
+from tvdbayes._errors import DataError, listing
 from tvdbayes._typing import Array, BoolArray, IntArray
+from tvdbayes._validate import no_column, one_of
 from tvdbayes.data.grid import Coarsening
 
-__all__ = ["AbstractSource", "Missing", "Table", "did_you_mean", "require_unique", "wanted"]
+__all__ = ["AbstractSource", "Missing", "Table", "require_unique", "wanted"]
 
 Missing = Literal["error", "drop"]
-
-_NAMED_COLUMNS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +76,7 @@ class Table:
 
 
 class AbstractSource(ABC):
-    """Data whose columns are looked at on demand."""
+    """Data whose columns are read on demand."""
 
     @property
     @abstractmethod
@@ -99,7 +97,7 @@ class AbstractSource(ABC):
         """
 
     def whole(self) -> pd.DataFrame | None:
-        """Every row with all columns, where they are here one by one."""
+        """Every row with all columns, for data in memory."""
         return None
 
 
@@ -107,8 +105,7 @@ def wanted(
     source: AbstractSource, used: Sequence[str], weights: str | None, missing: Missing
 ) -> tuple[list[str], list[str]]:
     """The columns to group by, and all that are needed, each once; or an error that names one."""
-    if missing not in ("error", "drop"):
-        raise SettingsError(f'missing must be "error" or "drop"; got {missing!r}.')
+    one_of("missing", missing, ("error", "drop"))
     used = list(dict.fromkeys(used))
     every = list(dict.fromkeys(used if weights is None else [*used, weights]))
     for name in every:
@@ -118,11 +115,7 @@ def wanted(
 
 def _require(name: object, columns: list[str]) -> None:
     if name not in columns:
-        more = ", ..." if len(columns) > _NAMED_COLUMNS else ""
-        raise DataError(
-            f"{name!r} is no column of the data.{did_you_mean(name, columns)} "
-            f"Columns: {', '.join(map(str, columns[:_NAMED_COLUMNS]))}{more}."
-        )
+        raise DataError(no_column(name, columns))
 
 
 def require_unique(names: Sequence[object]) -> None:
@@ -133,10 +126,3 @@ def require_unique(names: Sequence[object]) -> None:
             f"Column names must be unique; {', '.join(map(repr, repeated))} comes more than "
             "once. Rename one of them."
         )
-
-
-def did_you_mean(name: object, known: Iterable[object]) -> str:
-    """A question that names what was probably meant, with a blank before it; or nothing."""
-    by_lower = {str(one).lower(): one for one in known}
-    near = get_close_matches(str(name).lower(), by_lower, 1)
-    return f" Did you mean {by_lower[near[0]]!r}?" if near else ""

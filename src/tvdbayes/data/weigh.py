@@ -1,4 +1,4 @@
-"""Sums over rows in an engine that come out the same in whatever order it adds."""
+"""Sums over rows in an engine whose result does not depend on the order of addition."""
 
 from dataclasses import dataclass
 from math import frexp, ldexp

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from scipy.optimize import minimize
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
+from tvdbayes._validate import whole_number
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
 from tvdbayes.objective import Layout
@@ -238,8 +239,7 @@ class _Sample:
 
 
 def _target(model: Model, cells: Cells, n_draws: int, scale: float) -> _Target:
-    if not (isinstance(n_draws, Integral) and n_draws >= 1):
-        raise SettingsError(f"n_draws must be a whole number of at least 1; got {n_draws!r}.")
+    whole_number("n_draws", n_draws, 1)
     if not (isinstance(scale, Real) and np.isfinite(scale) and scale > 0):
         raise SettingsError(
             f"scale must be a positive number, the prior's standard deviation; got {scale!r}."

@@ -9,6 +9,7 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.fit_data import FitData
 from tvdbayes.fitting.asked import Asked
 from tvdbayes.fitting.rounded import Rounded
+from tvdbayes.formula.design import Design
 from tvdbayes.objective.partitions import Bins, GroupReport
 from tvdbayes.sampling.posterior import Posterior
 
@@ -30,9 +31,9 @@ class AbstractFit:
     rounded: Rounded | None = None
 
     @property
-    def encodings(self) -> tuple[ModelSpec, ...]:
-        """How columns became covariates, for the main predictor and then the further ones."""
-        return (self.encoding, *self.more_encodings.values())
+    def design(self) -> Design:
+        """How columns became covariates, for all predictors."""
+        return Design(self.encoding, self.more_encodings, self.posterior.cells.names)
 
     @property
     def param_names(self) -> tuple[str, ...]:

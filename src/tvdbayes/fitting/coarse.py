@@ -18,7 +18,6 @@ from tvdbayes.data.sources import Coarsening, open_data
 from tvdbayes.fitting.predictions import further_columns, new_rows
 from tvdbayes.fitting.record import Fit
 from tvdbayes.fitting.rounded import Rounded
-from tvdbayes.formula.design import columns_of
 from tvdbayes.objective.divergences import KLD
 from tvdbayes.objective.partitions import Distinct
 from tvdbayes.results.prediction import NewRows, likely_pmf, pmf
@@ -105,7 +104,7 @@ def _encodable(fit: Fit, coarsening: Coarsening) -> Coarsening:
 
 def _rows(fit: Fit, frame: object) -> NewRows:
     source = open_data(frame)
-    used = [*columns_of(fit.encodings), *further_columns(fit, source.columns)]
+    used = [*fit.design.columns, *further_columns(fit, source.columns)]
     return new_rows(fit, source.table(used, None, "error"))
 
 

@@ -16,7 +16,6 @@ from tvdbayes.fitting.base import AbstractFit
 from tvdbayes.fitting.predictions import new_rows, outcome_numbers
 from tvdbayes.fitting.slopes import row_slopes
 from tvdbayes.formula.columns import offsets
-from tvdbayes.formula.design import columns_of, encode_table
 from tvdbayes.formula.names import column_of
 from tvdbayes.results.effects import (
     Effect,
@@ -263,7 +262,7 @@ def _question(fit: AbstractFit, posterior: Posterior, outcome: object) -> _Quest
 def _used(fit: AbstractFit, data: FitData) -> list[str]:
     """Columns of the formulas, then those of offset, exposure and trials."""
     further = [name for name in (data.offset, data.exposure, data.trials) if isinstance(name, str)]
-    return list(dict.fromkeys([*columns_of(fit.encodings), *further]))
+    return list(dict.fromkeys([*fit.design.columns, *further]))
 
 
 def _average_slope(ask: _Question, variable: str, at: Mapping[str, object]) -> Array:
@@ -280,7 +279,7 @@ def _average_slope(ask: _Question, variable: str, at: Mapping[str, object]) -> A
         moved = {name: column.take(rows) for name, column in columns.items()}
         moved[variable] = Column("number", values)
         table = plain_table(moved, ask.counts[rows])
-        x = encode_table(fit.encodings, fit.posterior.cells.names, table)
+        x = fit.design.encode(table)
         offset = offsets(table, data.offset, data.exposure)
         return np.column_stack([x, np.zeros(len(rows)) if offset is None else offset])
 
@@ -306,7 +305,7 @@ def _levels(fit: AbstractFit, name: str, column: Column) -> tuple[object, ...] |
     """The values that are compared with the first; None where the column is one of numbers."""
     if column.kind != "number":
         return column.choices
-    for spec in fit.encodings:
+    for spec in fit.design.encodings:
         for entry in spec.structure:
             for factor in (f.factor for term in entry.scoped_terms for f in term.factors):
                 kind, _ = spec.encoder_state.get(factor.expr, (None, None))

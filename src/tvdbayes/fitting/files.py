@@ -42,7 +42,7 @@ def _take_spec(spec: ModelSpec) -> dict[str, Any]:
     taken = {
         **{name: _word(getattr(spec, name)) for name in _SETTINGS},
         "ensure_full_rank": spec.ensure_full_rank,
-        "columns": columns_of((spec,)),
+        "columns": sorted(columns_of(spec)),
         "terms": [_text(term) for term in spec.formula],
         "structure": [_take_structure(entry) for entry in spec.structure],
         "transforms": spec.transform_state,
@@ -191,9 +191,9 @@ def _check_fit(fit: AbstractFit) -> None:
     left_out = fit.data.row < 0
     if not np.array_equal(fit.cell_of_row, np.where(left_out, -1, fit.data.cell[fit.data.row])):
         raise StorageError("its data and its rows point to different cells")
-    if not set(columns_of(fit.encodings)) <= set(fit.data.columns):
+    if not set(fit.design.columns) <= set(fit.data.columns):
         raise StorageError("its data lack a column of its formula")
-    made = {readable(str(name)) for spec in fit.encodings for name in spec.column_names}
+    made = {readable(str(name)) for spec in fit.design.encodings for name in spec.column_names}
     if not set(fit.posterior.cells.names) <= made:
         raise StorageError("its covariates are not those of its formula")
 

@@ -205,7 +205,7 @@ def fit(
         max_cells=max_cells,
     )
     # Only coefficients must be told apart.
-    linear = found.encoded.linear if network is None else Linear()
+    linear = found.linear if network is None else Linear()
     check_table(found.cells, found.model.family, linear, ridge)
     try:
         with progress_bar(progress, f"{n_draws} draws") as report:

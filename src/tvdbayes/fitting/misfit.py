@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pandas as pd
 
 from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, IntArray
+from tvdbayes._validate import probability
 from tvdbayes.bounds import misfit_split
 from tvdbayes.fitting.base import AbstractFit
 from tvdbayes.fitting.progress import progress_bar
@@ -143,10 +143,7 @@ def replicates_of(fit: AbstractFit, n_replicates: int, levels: Array | None = No
 
 def _certify(fit: AbstractFit, confidence: float) -> Certificate:
     """The bound of `bounds.misfit_split`, in the terms of a misfit."""
-    if not (isinstance(confidence, Real) and 0 < confidence < 1):
-        raise SettingsError(
-            f"certificate must be a probability between 0 and 1; got {confidence!r}. Try 0.95."
-        )
+    probability("certificate", confidence, 0.95)
     found = misfit_split(fit.posterior, 1 - confidence)
     assumptions = list(found.assumptions)
     if fit.rounded is not None:

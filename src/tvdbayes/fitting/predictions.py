@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -10,11 +9,12 @@ import pandas as pd
 
 from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, IntArray
+from tvdbayes._validate import is_whole, whole_number
 from tvdbayes.data.cells import Cells
 from tvdbayes.data.sources import Data, FrameSource, Table, open_data
 from tvdbayes.fitting.base import AbstractFit
 from tvdbayes.formula.columns import numbers, offsets, trials_of
-from tvdbayes.formula.design import columns_of, encode_new, encode_table
+from tvdbayes.formula.design import Design
 from tvdbayes.formula.family import codes
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.results.prediction import (
@@ -63,7 +63,7 @@ class PredictionAnswers(AbstractFit):
         family = self.posterior.model.family
         n_more = len(family.predictors) - family.n_main
         main = linear.blocks(len(names), family.n_main, n_more)[0]
-        return encode_new(self.encoding, tuple(names[j] for j in main), data)
+        return Design(self.encoding, {}, tuple(names[j] for j in main)).encode_rows(data)
 
     def predict(
         self,
@@ -176,8 +176,8 @@ class PredictionAnswers(AbstractFit):
         18%
         """
         _check_seed(seed)
-        if n_draws is not None and not (_whole(n_draws) and n_draws >= 1):
-            raise SettingsError(f"n_draws must be a whole number of at least 1; got {n_draws!r}.")
+        if n_draws is not None:
+            whole_number("n_draws", n_draws, 1)
         asked = _asked(self, new)
         drawn = sample_outcomes(self._side(ordinary), asked.rows, n_draws, seed=seed)
         if len(asked.kept) == asked.n_rows:
@@ -190,7 +190,7 @@ class PredictionAnswers(AbstractFit):
 def new_rows(fit: AbstractFit, table: Table) -> NewRows:
     """The rows of a table as the model sees them, in the order of the input."""
     posterior, family = fit.posterior, fit.posterior.model.family
-    x = encode_table(fit.encodings, posterior.cells.names, table)
+    x = fit.design.encode(table)
     offset = offsets(table, fit.data.offset, fit.data.exposure)
     trials = None
     if family.needs_trials:
@@ -206,7 +206,7 @@ def new_rows(fit: AbstractFit, table: Table) -> NewRows:
 def new_cells(fit: AbstractFit, source: FrameSource, weights: str | None = None) -> Cells:
     """Rows with outcomes as a table of cells, encoded as in the fit."""
     outcome, family = fit.data.outcome, fit.posterior.model.family
-    used = [outcome, *columns_of(fit.encodings), *further_columns(fit, source.columns)]
+    used = [outcome, *fit.design.columns, *further_columns(fit, source.columns)]
     table = source.table(used, weights, "error")
     y = (
         codes(table, outcome, family.levels, all_seen=False)
@@ -255,7 +255,7 @@ def _asked(fit: AbstractFit, new: Data | None) -> _Asked:
         return _Asked(rows, kept, len(fit.cell_of_row))
     source = open_data(new)
     native, n = source.native.to_native(), len(source.native)
-    used = [*columns_of(fit.encodings), *further_columns(fit, source.columns)]
+    used = [*fit.design.columns, *further_columns(fit, source.columns)]
     if used:
         table = source.table(used, None, "error")
     else:
@@ -320,7 +320,9 @@ def outcome_numbers(family: AbstractFamily, names: Sequence[Any]) -> Array:
             raise SettingsError(
                 f"There is no outcome {name!r}. The levels are {', '.join(family.levels)}."
             )
-        if not family.levels and not (_whole(name) or (isinstance(name, float) and name % 1 == 0)):
+        if not family.levels and not (
+            is_whole(name) or (isinstance(name, float) and name % 1 == 0)
+        ):
             raise SettingsError(f"Outcomes of {family.name!r} are whole numbers; got {name!r}.")
     if family.levels:
         return np.array([float(family.levels.index(str(name))) for name in names])
@@ -337,9 +339,5 @@ def _require_numbers(family: AbstractFamily, kind: Kind) -> None:
 
 
 def _check_seed(seed: object) -> None:
-    if seed is not None and not (_whole(seed) and seed >= 0):  # type: ignore[operator]
-        raise SettingsError(f"seed must be a whole number of at least 0; got {seed!r}.")
-
-
-def _whole(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
+    if seed is not None:
+        whole_number("seed", seed, 0)

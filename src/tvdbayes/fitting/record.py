@@ -241,15 +241,14 @@ class Fit(
 
 def fit_of(found: Survey, posterior: Posterior, asked: Asked) -> Fit:
     """The draws, with what is known of the data, and what was asked for."""
-    encoded = found.encoded
     return Fit(
         posterior,
         found.formula,
-        encoded.spec,
+        found.design.encoding,
         found.cell_of_row,
         found.data,
         asked,
-        encoded.more,
+        found.design.more_encodings,
         found.left_out,
     )
 

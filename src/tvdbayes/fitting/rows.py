@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
+from tvdbayes._validate import probability
 from tvdbayes.fitting.base import AbstractFit
 from tvdbayes.fitting.misfit import MisfitAnswers
 from tvdbayes.results.rows import SCORES, cell_scores, most_suspicious
@@ -131,10 +131,7 @@ class RowAnswers(MisfitAnswers):
         return _noted(pd.concat([known, scores], axis=1), self)
 
     def _scores(self, false_alarm: float, n_replicates: int) -> pd.DataFrame:
-        if not 0 < false_alarm < 1:
-            raise SettingsError(
-                f"false_alarm must lie between 0 and 1; got {false_alarm}. Try 0.05."
-            )
+        probability("false_alarm", false_alarm, 0.05)
         scores = cell_scores(self.posterior)
         threshold = self._chance(n_replicates).threshold(false_alarm)
         return pd.DataFrame({**scores.columns, "flag": scores.stands_out(threshold)})

@@ -1,4 +1,4 @@
-"""What is checked of a table before any work begins."""
+"""Checks of an encoded table, before the fit: enough rows, identified coefficients, odd values."""
 
 from numbers import Real
 
@@ -14,16 +14,20 @@ from tvdbayes.models.predictors import Linear, dependent_columns
 __all__ = ["check_table"]
 
 _WILD_X = 1e8
+"""Ratio of the range of a covariate to its interquartile range that is worth a warning: heavy tails
+of real data stay far below it, codes such as 999999999 do not."""
+
 _WILD_Y = 1e6
+"""The same for the largest outcome beside the median."""
 
 
-def check_table(cells: Cells, law: AbstractFamily, linear: Linear, ridge: float | str) -> None:
+def check_table(cells: Cells, family: AbstractFamily, linear: Linear, ridge: float | str) -> None:
     """Raise for data that cannot identify the coefficients; warn of wild values."""
     if cells.n_obs < 2:
         held = "1 sample" if cells.n_obs == 1 else f"rows of a total weight of {cells.n_obs:g}"
         raise DataError(f"The data hold {held}; at least 2 rows are needed. Weights count rows.")
     check_sizes(cells)
-    if law.binary and np.ptp(cells.y) == 0:
+    if family.binary and np.ptp(cells.y) == 0:
         raise DataError(
             f"Every outcome is {cells.y[0]:g}; both 0 and 1 must occur to tell them apart."
         )

@@ -1,10 +1,9 @@
-"""Columns of a table, checked: what goes into cells."""
+"""Columns of a table, checked and encoded: covariates, trials and offsets of its distinct rows."""
 
 import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from formulaic.errors import DataMismatchWarning
 
 from tvdbayes._errors import DataError, FamilyError, FormulaError, SettingsError
 from tvdbayes._typing import Array
+from tvdbayes._validate import is_number, not_finite, not_numbers
 from tvdbayes.data.sources import Table, mostly_numbers, no_numbers
 from tvdbayes.formula.guard import Reading, calculated_with, not_by_category
 from tvdbayes.formula.names import alias_of, as_written, readable
@@ -29,18 +29,29 @@ __all__ = [
     "require_name",
     "require_numbers",
     "require_told_apart",
+    "require_trials",
     "trials_of",
 ]
 
 _MOST_COLUMNS = 1000
+"""Levels and covariates that are encoded at most: a column with more is likely an identifier, and
+the covariance of so many parameters is already slow."""
 
 
 def require_name(name: object, what: str) -> None:
-    """Raise unless an option that takes a column's name got text."""
-    if not isinstance(name, str):
+    """Raise unless an option that takes the name of a column got text, or nothing."""
+    if not (name is None or isinstance(name, str)):
         raise DataError(
             f"{what}= takes the name of a column; got {type(name).__name__}. Put the values into "
             "the data and pass their name."
+        )
+
+
+def require_trials(trials: object) -> None:
+    """Raise unless ``trials=`` is the name of a column or a number."""
+    if not (isinstance(trials, str) or is_number(trials)):
+        raise DataError(
+            f"trials= takes the name of a column or a number; got {type(trials).__name__}."
         )
 
 
@@ -65,13 +76,13 @@ def require_numbers(table: Table, name: str, where: str = "") -> None:
         if wrong.any()
         else f"got numbers written as text (first: {column.iloc[0]!r}). Convert it first."
     )
-    raise DataError(f"The column {name!r} must hold numbers{where}; {found}")
+    raise not_numbers(name, found, where)
 
 
 def refuse_slips(table: Table, name: str, on_purpose: str) -> None:
-    """Raise where a column is text for a few cells that are no numbers.
+    """Raise where a column is text because of a few cells.
 
-    `on_purpose` says how to use the column as the category that these cells make of it.
+    `on_purpose` tells users how to make it a category if it is one.
     """
     column = table.frame[name]
     if _holds_numbers(column) or isinstance(column.dtype, pd.CategoricalDtype):
@@ -87,7 +98,7 @@ def refuse_slips(table: Table, name: str, on_purpose: str) -> None:
 def model_matrix(
     terms: Formula | ModelSpec, frame: pd.DataFrame, weights: Array | None = None
 ) -> tuple[Any, str | None]:
-    """What formulaic makes of some rows, and which of their values are no level, in words."""
+    """The model matrix of some rows, and their values that are not known levels, as text."""
     columns = {alias_of(str(name)): frame[name] for name in frame}
     columns = columns or {"": pd.Series(np.ones(len(frame)))}
     with warnings.catch_warnings(record=True) as said, np.errstate(all="ignore"):
@@ -101,7 +112,7 @@ def model_matrix(
     unknown = [str(w.message) for w in said if issubclass(w.category, DataMismatchWarning)]
     if not unknown:
         return matrix, None
-    # NumPy's numbers name their type, which says nothing to a reader.
+    # NumPy prints the types of its numbers, which users need not know.
     values = re.findall(r"\{.*\}", re.sub(r"np\.\w+\(([^()]*)\)", r"\1", unknown[0]), re.DOTALL)
     return matrix, ", ".join(values)
 
@@ -152,10 +163,7 @@ def encode(reading: Reading, table: Table) -> tuple[Array, tuple[str, ...], Mode
     for name, column in zip(names, x.T, strict=True):
         wrong = ~np.isfinite(column)
         if wrong.any():
-            raise DataError(
-                f"Every value of {name!r} must be a finite number; "
-                f"{table.listing(wrong, column)}. Drop or repair these rows first."
-            )
+            raise not_finite(name, table.listing(wrong, column))
     return x, names, spec
 
 
@@ -193,21 +201,21 @@ def _in_words(term: str) -> str:
     return "the intercept" if term == "1" else f"the term {term}"
 
 
-def trials_of(table: Table, trials: str | float | None, law: AbstractFamily) -> Array:
+def trials_of(table: Table, trials: str | float | None, family: AbstractFamily) -> Array:
     """Trials of the distinct rows, 1 for families that have none."""
     if trials is None:
-        if law.needs_trials:
+        if family.needs_trials:
             raise FamilyError(
-                f"The family {law.name!r} needs trials=, a column or a number; it is never guessed "
-                'from the data. For 0/1 outcomes use family="bernoulli".'
+                f"The family {family.name!r} needs trials=, a column or a number; it is never "
+                'guessed from the data. For 0/1 outcomes use family="bernoulli".'
             )
         return np.ones(len(table.frame))
-    if not law.needs_trials:
+    if not family.needs_trials:
         raise SettingsError(
-            f"The family {law.name!r} has no trials; got trials={trials!r}. "
+            f"The family {family.name!r} has no trials; got trials={trials!r}. "
             'Leave it out, or use family="binomial".'
         )
-    if isinstance(trials, Real) and not isinstance(trials, bool):
+    if is_number(trials):
         try:
             return np.full(len(table.frame), float(trials))
         except OverflowError as error:

@@ -1,6 +1,5 @@
-"""The covariates of all predictors of a family, from one formula for each."""
+"""How columns become covariates: learned by formulaic on one table, replayed on new data."""
 
-from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 
@@ -24,49 +23,65 @@ from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.predictors import Linear, dependent_columns
 
 __all__ = [
-    "Encoded",
+    "Design",
     "columns_of",
-    "encode_all",
-    "encode_new",
-    "encode_table",
+    "learn_design",
     "read_further",
     "without_dependent",
 ]
 
 
+def columns_of(spec: ModelSpec) -> set[str]:
+    """The columns of the data that an encoding reads."""
+    return {column_of(str(name)) for name in spec.required_variables}
+
+
 @dataclass(frozen=True, eq=False)
-class Encoded:
-    """Columns of x, who uses which, and the specs that encode new data the same way."""
+class Design:
+    """How columns of the data become covariates: learned on one table, replayed on any other.
 
-    x: Array
+    Parameters
+    ----------
+    encoding : formulaic.ModelSpec
+        The encoding of the main formula: levels, contrasts, and what transforms remember.
+    more_encodings : dict of formulaic.ModelSpec
+        Those of further predictors, by name.
+    names : tuple of str
+        The covariates, the columns of x.
+    """
+
+    encoding: ModelSpec
+    more_encodings: dict[str, ModelSpec]
     names: tuple[str, ...]
-    linear: Linear
-    spec: ModelSpec
-    more: dict[str, ModelSpec]
 
+    @property
+    def encodings(self) -> tuple[ModelSpec, ...]:
+        """The main encoding, then the further ones."""
+        return (self.encoding, *self.more_encodings.values())
 
-def encode_new(spec: ModelSpec, names: tuple[str, ...], data: Data) -> Array:
-    """Covariates (n, p) of new data, encoded as a spec remembers it; only these columns of it."""
-    source = open_data(data)
-    used = columns_of((spec,))
-    if not used:
-        return np.ones((len(source.native), len(names)))
-    table = source.table(used, None, "error")
-    return encode_table((spec,), names, table)[table.index]
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the data that the encodings read."""
+        return sorted(set().union(*map(columns_of, self.encodings)))
 
+    def encode(self, table: Table) -> Array:
+        """Covariates (m, p) of the distinct rows of a table.
 
-def columns_of(specs: Sequence[ModelSpec]) -> list[str]:
-    """The columns of the data that some specs use."""
-    return sorted({column_of(str(name)) for spec in specs for name in spec.required_variables})
+        A covariate that several encodings make comes from the first of them.
+        """
+        made: dict[str, Array] = {}
+        for spec in self.encodings:
+            for name, column in zip(spec.column_names, _replay(spec, table).T, strict=True):
+                made.setdefault(readable(str(name)), column)
+        return np.column_stack([made[name] for name in self.names])
 
-
-def encode_table(specs: Sequence[ModelSpec], names: Sequence[str], table: Table) -> Array:
-    """Covariates (n, p) with these names, each from the first spec that makes it."""
-    made: dict[str, Array] = {}
-    for spec in specs:
-        for name, column in zip(spec.column_names, _replay(spec, table).T, strict=True):
-            made.setdefault(readable(str(name)), column)
-    return np.column_stack([made[name] for name in names])
+    def encode_rows(self, data: Data) -> Array:
+        """Covariates (n, p) of each row of new data, of which only the columns in use are read."""
+        source = open_data(data)
+        if not self.columns:
+            return np.ones((len(source.native), len(self.names)))
+        table = source.table(self.columns, None, "error")
+        return self.encode(table)[table.index]
 
 
 def _replay(spec: ModelSpec, table: Table) -> Array:
@@ -74,7 +89,7 @@ def _replay(spec: ModelSpec, table: Table) -> Array:
     frame = table.frame
     if not spec.required_variables:
         return np.ones((len(frame), len(spec.column_names)))
-    columns = {name: frame[name] for name in columns_of((spec,))}
+    columns = {name: frame[name] for name in sorted(columns_of(spec))}
     for name, column in columns.items():
         kind, _ = spec.encoder_state.get(alias_of(name), (None, None))
         if kind is Factor.Kind.CATEGORICAL and column.dtype.kind in "biuf":
@@ -108,24 +123,24 @@ def _replay(spec: ModelSpec, table: Table) -> Array:
     return np.asarray(matrix, float)
 
 
-def without_dependent(encoded: Encoded) -> tuple[Encoded, tuple[str, ...]]:
-    """Leave out columns that others in the same predictor determine, and name them."""
-    columns = encoded.linear.columns or ()
+def without_dependent(
+    design: Design, x: Array, linear: Linear
+) -> tuple[Design, Array, Linear, tuple[str, ...]]:
+    """Leave out columns that others of the same predictor determine, and name them last."""
     blocks, dropped = [], set()
-    for block in columns:
+    for block in linear.columns or ():
         used = [j for j in block if j >= 0]
-        lost = {used[j] for j in dependent_columns(encoded.x[:, used])} if used else set()
+        lost = {used[j] for j in dependent_columns(x[:, used])} if used else set()
         dropped |= lost
         blocks.append(tuple(j for j in block if j not in lost))
-    still = sorted({j for block in blocks for j in block if j >= 0})
-    number = {old: new for new, old in enumerate(still)} | {-1: -1}
-    made = replace(
-        encoded,
-        x=encoded.x[:, still],
-        names=tuple(encoded.names[j] for j in still),
-        linear=Linear(tuple(tuple(number[j] for j in block) for block in blocks)),
+    kept = sorted({j for block in blocks for j in block if j >= 0})
+    number = {old: new for new, old in enumerate(kept)} | {-1: -1}
+    return (
+        replace(design, names=tuple(design.names[j] for j in kept)),
+        x[:, kept],
+        Linear(tuple(tuple(number[j] for j in block) for block in blocks)),
+        tuple(design.names[j] for j in sorted(dropped)),
     )
-    return made, tuple(encoded.names[j] for j in sorted(dropped))
 
 
 def read_further(
@@ -146,22 +161,28 @@ def read_further(
     return found
 
 
-def encode_all(
-    reading: Reading,
-    further: dict[str, Reading],
-    law: AbstractFamily,
-    table: Table,
-) -> Encoded:
-    """Encode the main formula and those of further predictors, which are constant otherwise."""
+def learn_design(
+    reading: Reading, further: dict[str, Reading], family: AbstractFamily, table: Table
+) -> tuple[Design, Array, Linear]:
+    """Learn the encodings on a table; further predictors without a formula are constant.
+
+    Returns
+    -------
+    Design
+    x : (m, p)
+        Covariates of the distinct rows.
+    Linear
+        Which predictor uses which of them.
+    """
     x, names, spec = encode(reading, table)
     main = tuple(range(len(names)))
-    known = law.predictors[law.n_main :]
+    known = family.predictors[family.n_main :]
     blocks: dict[str, tuple[int, ...]] = dict.fromkeys(known, (-1,))
     specs: dict[str, ModelSpec] = {}
     for name, terms in further.items():
         if name not in known:
             raise SettingsError(
-                f"The family {law.name!r} has no further predictor {name!r}. "
+                f"The family {family.name!r} has no further predictor {name!r}. "
                 f"It has: {', '.join(known) or 'none'}."
             )
         more, more_names, specs[name] = encode(terms, table)
@@ -169,5 +190,5 @@ def encode_all(
         x, names = np.column_stack([x, more[:, new]]), (*names, *(more_names[j] for j in new))
         blocks[name] = tuple(names.index(column) for column in more_names)
     require_told_apart([spec, *specs.values()])
-    linear = Linear((main,) * law.n_main + tuple(blocks.values()))
-    return Encoded(x, names, linear, spec, specs)
+    linear = Linear((main,) * family.n_main + tuple(blocks.values()))
+    return Design(spec, specs, names), x, linear

@@ -1,4 +1,4 @@
-"""From a family's name and an outcome column to a family and numbers."""
+"""The family by its name, and the outcome column as numbers."""
 
 import numpy as np
 import pandas as pd
@@ -19,40 +19,41 @@ from tvdbayes.models.families import (
 )
 from tvdbayes.models.named import LINKS
 
-__all__ = ["codes", "family_by_name", "law_and_outcome"]
+__all__ = ["codes", "family_and_outcome", "family_by_name"]
 
-_WITH_LOG = {law.name: law for law in COUNT_FAMILIES}
-_WITH_LINK = {law.name: law for law in LINKED_FAMILIES}
-_WRAPPERS = {f"{law.name}_": law for law in WRAPPERS}
+_WITH_LOG = {family.name: family for family in COUNT_FAMILIES}
+_WITH_LINK = {family.name: family for family in LINKED_FAMILIES}
+_WRAPPERS = {f"{family.name}_": family for family in WRAPPERS}
 _BY_LEVELS = ("categorical", "ordinal")
 _NAMES = (*_WITH_LOG, *_WITH_LINK, *_BY_LEVELS, *(f"{prefix}X" for prefix in _WRAPPERS))
 _MOST_LEVELS = 100
+"""An outcome with more levels than this is likely a number or an identifier."""
 
 
-def law_and_outcome(
+def family_and_outcome(
     family: str | AbstractFamily, link: str | None, table: Table, outcome: str
 ) -> tuple[AbstractFamily, Array]:
     """The family, with levels read from the data where it needs them, and the outcome."""
     column = table.frame[outcome]
     if isinstance(family, str) and family in _BY_LEVELS:
-        law_class = family.capitalize()
+        kind = family.capitalize()
         refuse_slips(
             table,
             outcome,
-            f"If they are levels, name all of them: family=tb.{law_class}(({_some(column)}, ...)).",
+            f"If they are levels, name all of them: family=tb.{kind}(({_some(column)}, ...)).",
         )
         levels = _levels(column, ordered=family == "ordinal")
         if family == "categorical":
             if link not in (None, "logit"):
                 raise FamilyError(f'The family "categorical" has the link "logit"; got {link!r}.')
-            law: AbstractFamily = Categorical(levels)
+            found: AbstractFamily = Categorical(levels)
         else:
-            law = Ordinal(levels, _link(link))
-        return law, codes(table, outcome, law.levels)
-    law = family_by_name(family, link)
-    if law.levels:
-        return law, codes(table, outcome, law.levels)
-    return law, numbers(table, outcome)
+            found = Ordinal(levels, _link(link))
+        return found, codes(table, outcome, found.levels)
+    found = family_by_name(family, link)
+    if found.levels:
+        return found, codes(table, outcome, found.levels)
+    return found, numbers(table, outcome)
 
 
 def family_by_name(family: str | AbstractFamily, link: str | None) -> AbstractFamily:
@@ -71,7 +72,7 @@ def family_by_name(family: str | AbstractFamily, link: str | None) -> AbstractFa
             name = family.removeprefix(prefix)
             if name not in INSIDE:
                 raise FamilyError(
-                    f"There is no family {family!r}: {name!r} is no plain family of counts. "
+                    f"There is no family {family!r}: {name!r} is not a plain family of counts. "
                     f"After {prefix!r} comes one of {', '.join(INSIDE)}."
                 )
             return wrapper(family_by_name(name, link))

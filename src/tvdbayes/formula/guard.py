@@ -14,7 +14,7 @@ from formulaic import Formula
 from formulaic.parser.types import Factor
 
 from tvdbayes._errors import FormulaError
-from tvdbayes.data.sources import did_you_mean
+from tvdbayes._validate import no_column
 from tvdbayes.formula.names import alias_of, as_written, column_of, mask, rewrite
 
 __all__ = [
@@ -46,15 +46,29 @@ FUNCTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 come after the column, and those that may not."""
 
 _CONTRASTS = frozenset({"Treatment", "Sum", "Helmert", "Diff", "Poly"})
+"""Functions that make contrasts, as arguments of C."""
+
 _KEEP_TEXT = frozenset({"C", "I"})
 """Functions that take text as it is; all others calculate."""
 
 _LONGEST = 2000
+"""Characters of a formula: parsing takes time that grows with its length."""
+
 _MOST_TERMS = 500
+"""Terms that a formula may expand to; formulaic builds every one of them."""
+
 _LARGEST_POWER = 10
+"""Powers of columns above this overflow or lose all digits for ordinary data."""
+
 _DEEPEST = 100
+"""Nesting of an expression; Python evaluates deeper ones by recursion, which may run out."""
+
 _LARGEST_OPTION = 100
+"""Largest number of basis functions and largest degree: memory grows with them."""
+
 _SIZES = frozenset({"df", "degree"})
+"""Options that set the number of columns."""
+
 _NODES: tuple[type[ast.AST], ...] = (
     *(ast.Expression, ast.Call, ast.keyword, ast.Name, ast.Load, ast.Constant, ast.BinOp),
     *(ast.UnaryOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.USub, ast.UAdd),
@@ -156,14 +170,11 @@ def _outcome(left: str, columns: Collection[str]) -> tuple[str | None, str | Non
 
 def _require_column(name: str, columns: Collection[str], where: str) -> None:
     if name not in columns:
-        raise FormulaError(
-            f"The {where} names {name!r}, which is no column of the data."
-            f"{did_you_mean(name, columns)} Columns: {', '.join(map(str, columns))}."
-        )
+        raise FormulaError(no_column(name, columns, f", which the {where} names"))
 
 
 def _known(alias: str, columns: Collection[str]) -> str:
-    """The column that stands in the terms under this alias."""
+    """The column with this alias in the terms."""
     name = column_of(alias)
     if alias_of(name) != alias and name in columns:
         raise FormulaError(
@@ -231,7 +242,7 @@ def _count_terms(text: str) -> int:
     for _ in range(_LONGEST):
         shorter = re.sub(r"[A-Za-z_][\w.]*\s*\([^()]*\)|\{[^{}]*\}", "q", plain)
         if shorter == plain:
-            # A bracket that is no call may hide one: mark it so that the call around it shows.
+            # Brackets that are not a call may contain one: take them out, to find the outer call.
             shorter = re.sub(
                 r"([A-Za-z_][\w.]*\s*\([^()]*)\(([^()]*)\)", lambda m: f"{m[1]}{m[2]}", plain
             )
@@ -312,7 +323,7 @@ def _check_expression(expression: str, columns: Collection[str]) -> set[str]:
 
 
 def _depth(tree: ast.AST) -> int:
-    """How many nodes stand one in another."""
+    """Depth of a tree."""
     depth, level = 0, [tree]
     while level:
         depth, level = depth + 1, [n for node in level for n in ast.iter_child_nodes(node)]
@@ -356,7 +367,7 @@ def _check_arithmetic(expression: str, node: ast.BinOp) -> None:
     for side in (node.left, node.right):
         text = isinstance(side, ast.Constant) and not isinstance(side.value, int | float)
         if text or isinstance(side, ast.List | ast.Tuple):
-            raise FormulaError(f"{expression!r} calculates with something that is no number.")
+            raise FormulaError(f"{expression!r} calculates with something that is not a number.")
     if isinstance(node.op, ast.Pow):
         power = node.right
         if isinstance(power, ast.UnaryOp):

@@ -25,6 +25,7 @@ _TOKEN = re.compile(rf"{_QUOTED}|{_TEXT}|(?P<number>[0-9][\w.]*)|{_WORD}", re.DO
 _ALIAS = re.compile(r"\b_named_((?:[0-9a-f]{2})*)_\b")
 _CONSTANTS = frozenset({"True", "False", "None"})
 _TAKEN = frozenset({*keyword.kwlist, *dir(builtins), *TRANSFORMS, "sqrt", "log1p"})
+"""Names that formulaic or Python would not take for a column."""
 
 
 def alias_of(name: str) -> str:
@@ -70,7 +71,7 @@ def quoted(name: str) -> str:
 
 
 def mask(text: str) -> str:
-    """The same text with what stands in quotes of any kind blotted out, character by character."""
+    """The same text with everything in quotes replaced by "q", character by character."""
     return _TOKEN.sub(
         lambda token: (
             "q" * len(token[0])
@@ -101,7 +102,7 @@ def rewrite(
             return token[0]
         after = token.string[token.end() :].lstrip()
         called, option = after.startswith("("), re.match(r"=(?!=)", after)
-        # A call of what is no function is refused with all other calls.
+        # Unknown functions are refused with all other calls.
         if called or option or (word in functions and word not in columns):
             return token[0]
         require(word)

@@ -1,22 +1,22 @@
-"""Data that a formula has encoded, before anything is fitted to them."""
+"""From a formula and data to a model and its table of cells, before anything is fitted."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Literal
 
-from tvdbayes._errors import CollinearWarning, DataError, FormulaError, SettingsError, warn
+from tvdbayes._errors import CollinearWarning, FormulaError, SettingsError, warn
 from tvdbayes._typing import IntArray
+from tvdbayes._validate import one_of
 from tvdbayes.data.cells import Cells, compress
 from tvdbayes.data.fit_data import FitData
 from tvdbayes.data.sources import AbstractSource, Coarsening, Missing
-from tvdbayes.formula.columns import offsets, require_name, trials_of
-from tvdbayes.formula.design import Encoded, encode_all, read_further, without_dependent
-from tvdbayes.formula.family import law_and_outcome
+from tvdbayes.formula.columns import offsets, require_name, require_trials, trials_of
+from tvdbayes.formula.design import Design, learn_design, read_further, without_dependent
+from tvdbayes.formula.family import family_and_outcome
 from tvdbayes.formula.guard import Reading, read_formula
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.model import Model
-from tvdbayes.models.predictors import MLP
+from tvdbayes.models.predictors import MLP, Linear
 
 __all__ = ["Survey", "survey"]
 
@@ -30,11 +30,13 @@ class Survey:
     formula : str
         As given.
     model : Model
-        The law of the outcome, and who uses which covariate.
+        The family of the outcome, and which predictor uses which covariate.
     cells : Cells
         Distinct covariates and outcome, with counts.
-    encoded : Encoded
-        The covariates, and how to encode new data alike.
+    design : Design
+        How columns become covariates, to encode new data in the same way.
+    linear : Linear
+        Which predictor uses which covariate.
     left_out : tuple of str
         Columns that others determine, left out by ``collinear="drop"``.
     cell_of_row : (n,)
@@ -48,7 +50,8 @@ class Survey:
     formula: str
     model: Model
     cells: Cells
-    encoded: Encoded
+    design: Design
+    linear: Linear
     left_out: tuple[str, ...]
     cell_of_row: IntArray
     data: FitData
@@ -71,62 +74,69 @@ def survey(
     network: MLP | None = None,
 ) -> Survey:
     """Read the columns that are used, check them, and encode them; see `fit` for the arguments."""
-    reading = read_formula(formula, source.columns)
-    if network is not None and predictors:
-        raise SettingsError(
-            f"With network=, further predictors are constant; got covariates for "
-            f"{', '.join(map(repr, predictors))}. Leave predictors= or network= out."
-        )
-    further = read_further(predictors, reading.outcome, source.columns)
+    one_of("collinear", collinear, ("error", "drop"))
+    reading, further = _read(formula, predictors, source.columns, network)
     trials = reading.trials if trials is None else _only_once(reading, trials)
     options = {"offset": offset, "exposure": exposure, "weights": weights}
     for option, name in options.items():
-        if name is not None:
-            require_name(name, option)
-    used = [reading.outcome, *reading.columns, *(c for r in further.values() for c in r.columns)]
-    used += [name for name in (offset, exposure) if name is not None]
-    used += [trials] if isinstance(trials, str) else []
+        require_name(name, option)
     exact = [reading.outcome, *([trials] if isinstance(trials, str) else [])]
+    covariates = [*reading.columns, *(c for r in further.values() for c in r.columns)]
+    covariates += [name for name in (offset, exposure) if name is not None]
+    used = [reading.outcome, *covariates, *exact[1:]]
     table = source.table(used, weights, missing, exact)
-    law, y = law_and_outcome(family, link, table, reading.outcome)
-    n_trials = trials_of(table, trials, law)
-    law.check_outcomes(y[table.index], n_trials[table.index], table.unit, table.rows)
-    if law.n_main > 1 and (offset is not None or exposure is not None):
-        raise SettingsError(
-            f"The family {law.name!r} has a predictor for each level, so an offset or exposure "
-            "has no place in it. Leave it out, or use it as a covariate."
-        )
-    encoded = encode_all(reading, further, law, table)
-    if collinear not in ("error", "drop"):
-        raise SettingsError(f'collinear must be "error" or "drop"; got {collinear!r}.')
+    family, y = family_and_outcome(family, link, table, reading.outcome)
+    n_trials = trials_of(table, trials, family)
+    family.check_outcomes(y[table.index], n_trials[table.index], table.unit, table.rows)
+    _require_one_predictor(family, offset, exposure)
+    design, x, linear = learn_design(reading, further, family, table)
     left_out: tuple[str, ...] = ()
     if collinear == "drop":
-        encoded, left_out = without_dependent(encoded)
+        design, x, linear, left_out = without_dependent(design, x, linear)
         _say_left_out(left_out)
     made = compress(
-        encoded.x,
+        x,
         y,
         weights=table.counts,
         offset=offsets(table, offset, exposure),
         trials=n_trials,
-        names=encoded.names,
+        names=design.names,
     )
-    model = Model(law, encoded.linear)
+    model = Model(family, linear)
     # A network has no coefficients that would be asked for by name.
     if network is None:
         _require_own_names(model.param_names(made.cells))
     else:
         model = replace(model, predictor=network)
+    rows = table.of_input(made.cell_of_row)
+    data = FitData.of(table, made.cell_of_row, reading.outcome, trials=trials, **options)
     return Survey(
-        formula,
-        model,
-        made.cells,
-        encoded,
-        left_out,
-        table.of_input(made.cell_of_row),
-        FitData.of(table, made.cell_of_row, reading.outcome, trials=trials, **options),
-        table.coarsening,
+        formula, model, made.cells, design, linear, left_out, rows, data, table.coarsening
     )
+
+
+def _read(
+    formula: str, predictors: dict[str, str] | None, columns: list[str], network: MLP | None
+) -> tuple[Reading, dict[str, Reading]]:
+    """The formula, and those of further predictors by name."""
+    reading = read_formula(formula, columns)
+    if network is not None and predictors:
+        raise SettingsError(
+            f"With network=, further predictors are constant; got covariates for "
+            f"{', '.join(map(repr, predictors))}. Leave predictors= or network= out."
+        )
+    return reading, read_further(predictors, reading.outcome, columns)
+
+
+def _require_one_predictor(
+    family: AbstractFamily, offset: str | None, exposure: str | None
+) -> None:
+    """Raise for an offset in a family that has a main predictor for each level."""
+    if family.n_main > 1 and (offset is not None or exposure is not None):
+        raise SettingsError(
+            f"The family {family.name!r} has a predictor for each level, so an offset or exposure "
+            "has no place in it. Leave it out, or use it as a covariate."
+        )
 
 
 def _require_own_names(names: tuple[str, ...]) -> None:
@@ -153,8 +163,5 @@ def _only_once(reading: Reading, trials: str | int) -> str | int:
             f"The formula names the trials ({reading.trials!r}), and so does trials={trials!r}. "
             "Give them once."
         )
-    if not isinstance(trials, str | Real) or isinstance(trials, bool):
-        raise DataError(
-            f"trials= takes the name of a column or a number; got {type(trials).__name__}."
-        )
+    require_trials(trials)
     return trials

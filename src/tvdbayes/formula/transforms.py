@@ -1,8 +1,8 @@
-"""Transforms of a formula that remember something of the data: means, scales, knots.
+"""Transforms in a formula that depend on the data: means, scales, knots.
 
-formulaic's own count rows. These count weights, and see each distinct row once, in a fixed order:
-so a weight of 2 is the row twice, and the order of the rows cannot matter, to the last bit. On new
-data only what was remembered is used.
+formulaic's own versions count rows. These use weights, and see each distinct row once, in a fixed
+order. So a weight of 2 is the same as the row twice, and the order of the rows does not matter, to
+the last bit. New data are transformed with the remembered values.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,12 +23,16 @@ State = dict[str, Any]
 
 def formula_context(weights: Array | None = None) -> dict[str, Callable[..., Any]]:
     """The functions that formulas may call; weights (n,) are needed where data are first seen."""
-    made = _weighted(np.ones(1) if weights is None else weights)
-    plain = {"sqrt": np.sqrt, "log1p": np.log1p}
-    return {**{k: TRANSFORMS[k] for k in ("C", "I", "cr") if k in TRANSFORMS}, **plain, **made}
+    counts = np.ones(1) if weights is None else weights
+    found = {**_scales(counts), **_bases(counts)}
+    made = {name: stateful_transform(function) for name, function in found.items()}
+    made |= {"standardize": made["scale"], "sqrt": np.sqrt, "log1p": np.log1p}
+    return {**{k: TRANSFORMS[k] for k in ("C", "I", "cr") if k in TRANSFORMS}, **made}
 
 
-def _weighted(weights: Array) -> dict[str, Callable[..., Any]]:
+def _scales(weights: Array) -> dict[str, Callable[..., Any]]:
+    """`center` and `scale`, which remember a weighted mean and standard deviation."""
+
     def mean(values: Array) -> float:
         return float(weights @ values / weights.sum())
 
@@ -57,6 +61,12 @@ def _weighted(weights: Array) -> dict[str, Callable[..., Any]]:
             raise FormulaError("A constant column cannot be scaled. Leave it out.")
         scaled: Array = (x - _state["center"]) / _state["scale"]
         return scaled
+
+    return {"center": center, "scale": scale}
+
+
+def _bases(weights: Array) -> dict[str, Callable[..., Any]]:
+    """`poly` and `bs`, which remember a recurrence and knots at weighted quantiles."""
 
     def poly(
         data: Any, degree: int = 1, raw: bool = False, _state: State | None = None
@@ -105,9 +115,7 @@ def _weighted(weights: Array) -> dict[str, Callable[..., Any]]:
             _state=_state,
         )
 
-    found = {"center": center, "scale": scale, "poly": poly, "bs": bs}
-    made = {name: stateful_transform(function) for name, function in found.items()}
-    return {**made, "standardize": made["scale"]}
+    return {"poly": poly, "bs": bs}
 
 
 def _recurrence(x: Array, weights: Array, degree: int) -> tuple[list[float], list[float]]:

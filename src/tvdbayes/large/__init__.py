@@ -1,1 +1,1 @@
-"""Rows that one machine cannot hold: the fit by sums over parts of them."""
+"""Fits to rows that no single machine can hold."""

@@ -1,72 +1,55 @@
-"""The door for data that are too large for one worker: sums over rows on a Dask cluster."""
+"""`fit_large`: a fit to rows that no single worker can hold, by sums over rows on a Dask
+cluster.
+"""
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 
 from tvdbayes._errors import (
-    BoundaryWarning,
     ConvergenceWarning,
-    DataError,
     FamilyError,
-    FormulaError,
-    SeparationWarning,
     SettingsError,
-    SmallGroupsWarning,
-    TooFewRowsWarning,
     warn,
 )
 from tvdbayes._typing import IntArray
-from tvdbayes.data.cells import Cells
-from tvdbayes.data.sources import Table
-from tvdbayes.fitting.fit_formula import fit
+from tvdbayes._validate import whole_number
 from tvdbayes.fitting.progress import progress_bar
 from tvdbayes.fitting.record import Fit
-from tvdbayes.formula.columns import require_name, trials_of
 from tvdbayes.formula.family import family_by_name
-from tvdbayes.formula.guard import (
-    calculated_with,
-    categories_in,
-    not_by_category,
-    read_formula,
-)
 from tvdbayes.large.cluster import (
     DaskRows,
     Rules,
     dask_module,
-    groups_for,
     joined,
     result_of,
     scaled_up,
     solve_rows,
-    spread_of,
 )
-from tvdbayes.large.look import Look, Used
 from tvdbayes.large.pieces import AbstractPieces, open_pieces
-from tvdbayes.large.recipe import Recipe, encode_piece, join_frames, some_rows
+from tvdbayes.large.profile import DataProfile
+from tvdbayes.large.recipe import Recipe, encode_piece
 from tvdbayes.large.record import LargeFit
+from tvdbayes.large.sample import draw_sample, fit_sample, recipe_of
+from tvdbayes.large.used import Used, columns_in_use
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import KLD, TVD
-from tvdbayes.objective.partitions import Bins, LearnedGroups, learn_bins, report_groups
+from tvdbayes.objective.partitions import LearnedGroups, report_groups
 from tvdbayes.sampling.bootstrap import AUTO_RIDGE, Solved
 from tvdbayes.sampling.rules import is_frequent, unsure
-from tvdbayes.sampling.weights import Stream
 from tvdbayes.solvers import Solution, Status
 
 __all__ = ["LargeFit", "fit_large"]
 
 _CHUNK_ROWS = 1 << 18
-_SAMPLE_ROWS = 100_000
-_MOST_NODES = 500
+"""Rows of a chunk: with ten covariates 20 MiB, of which a worker holds several."""
+
 _STAGES = 4
-"""What comes before the draws: a look, a sample, groups, chunks."""
+"""What comes before the draws: a profile, a sample, groups, chunks."""
 
 
 def fit_large(
@@ -143,14 +126,14 @@ def fit_large(
     _check(n_draws, seed, chunk_rows)
     pieces = open_pieces(data, chunk_rows)
     options = {"offset": offset, "exposure": exposure, "weights": weights}
-    used = _used(formula, pieces.columns, law, trials, options)
-    with _cluster(client) as there, progress_bar(progress, "all rows") as report:
+    used = columns_in_use(formula, pieces.columns, law, trials, options)
+    with _cluster(client) as cluster, progress_bar(progress, "all rows") as report:
         stage = _Stages(n_draws, report)
-        look = _look(there, pieces, used, law)
+        profile = _profile_of(cluster, pieces, used, law)
         stage.done()
-        sample = _fit_sample(
+        sample = fit_sample(
             formula,
-            _sample(there, pieces, used, look, seed),
+            draw_sample(cluster, pieces, used, profile, seed),
             family=family,
             link=link,
             n_draws=n_draws,
@@ -163,9 +146,9 @@ def fit_large(
             progress=False,
         )
         stage.done()
-        recipe, rules = _recipe(sample, used, look, seed)
+        recipe, rules = recipe_of(sample, used, profile, seed)
         stage.done()
-        rows = DaskRows(rules, there, _chunks(there, pieces, look, recipe))
+        rows = DaskRows(rules, cluster, _chunks(cluster, pieces, profile, recipe))
         stage.done()
         solved = solve_rows(
             rows,
@@ -175,7 +158,9 @@ def fit_large(
             ridge=AUTO_RIDGE if ridge == "auto" else float(ridge),
             progress=stage.draws,
         )
-    made = LargeFit(sample, _whole(sample, recipe.groups, rules, solved, look.n_rows), look.n_rows)
+    made = LargeFit(
+        sample, _whole(sample, recipe.groups, rules, solved, profile.n_rows), profile.n_rows
+    )
     _warn_of(made)
     return made
 
@@ -200,48 +185,7 @@ def _check(n_draws: object, seed: object, chunk_rows: object) -> None:
         ("seed", seed, 0),
         ("chunk_rows", chunk_rows, 1),
     ):
-        if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
-            raise SettingsError(
-                f"{name} must be a whole number of at least {least}; got {value!r}."
-            )
-
-
-def _used(
-    formula: str,
-    columns: list[str],
-    law: AbstractFamily,
-    trials: str | int | None,
-    options: dict[str, str | None],
-) -> Used:
-    """What the formula and the options use of the data."""
-    reading = read_formula(formula, columns)
-    asked = reading.trials if trials is None else trials
-    for option, name in options.items():
-        if name is not None:
-            require_name(name, option)
-    if isinstance(asked, bool) or not isinstance(asked, str | Real | None):
-        raise DataError(
-            f"trials= takes the name of a column or a number; got {type(asked).__name__}."
-        )
-    if not (law.needs_trials and isinstance(asked, str)):
-        # No row is needed to see that these are missing, or out of place.
-        none = np.zeros(0, np.intp)
-        trials_of(Table(pd.DataFrame(), np.ones(0), none, none, 0), asked, law)
-    for given in (asked, *options.values()):
-        if isinstance(given, str) and given not in columns:
-            raise DataError(
-                f"{given!r} is no column of the data. Columns: {', '.join(columns[:30])}."
-            )
-    levels = categories_in(reading.terms) | ({asked} if isinstance(asked, str) else set())
-    return Used(
-        reading.outcome,
-        reading.columns,
-        levels,
-        frozenset(calculated_with(reading.terms)),
-        not_by_category(reading.terms),
-        trials=asked,
-        **options,
-    )
+        whole_number(name, value, least)
 
 
 @contextmanager
@@ -283,81 +227,22 @@ class _Stages:
             self._report(self._n_done * self._each + n_done, self._total)
 
 
-def _look(client: Any, pieces: AbstractPieces, used: Used, law: AbstractFamily) -> Look:
-    """Look at all rows, and refuse what cannot be used."""
-    parts = client.compute(pieces.each(used.columns, Look.at, [(used, law)] * len(pieces)))
-    look: Look = joined(client, parts, Look.join)
-    look.check(used, law)
-    return look
+def _profile_of(
+    client: Any, pieces: AbstractPieces, used: Used, law: AbstractFamily
+) -> DataProfile:
+    """Profile all rows, and raise where a column cannot be used."""
+    parts = client.compute(pieces.each(used.columns, DataProfile.at, [(used, law)] * len(pieces)))
+    profile: DataProfile = joined(client, parts, DataProfile.join)
+    profile.check(used, law)
+    return profile
 
 
-def _sample(client: Any, pieces: AbstractPieces, used: Used, look: Look, seed: int) -> pd.DataFrame:
-    """Rows drawn at random, and those without which the data are not known."""
-    rng = Stream.generator(seed, Stream.ROWS)
-    drawn = rng.choice(look.n_rows, min(look.n_rows, _SAMPLE_ROWS), replace=False)
-    rows = np.union1d(drawn, look.must_see())
-    ends = np.cumsum(look.sizes)
-    cuts = np.searchsorted(rows, np.append(0, ends))
-    mine = [
-        (rows[a:b] - (end - size), used.columns, size) if b > a else None
-        for a, b, end, size in zip(cuts, cuts[1:], ends, look.sizes, strict=False)
-    ]
-    parts = client.compute(pieces.each(used.columns, some_rows, mine))
-    found: pd.DataFrame = joined(client, parts, join_frames)
-    return found
-
-
-def _fit_sample(formula: str, frame: pd.DataFrame, **options: Any) -> Fit:
-    """The ordinary fit of the sample, which is silent about what only concerns its size."""
-    of_size = (
-        *(BoundaryWarning, ConvergenceWarning, SeparationWarning),
-        *(SmallGroupsWarning, TooFewRowsWarning),
-    )
-    with warnings.catch_warnings():
-        for kind in of_size:
-            warnings.simplefilter("ignore", kind)
-        try:
-            return fit(formula, frame, **options)
-        except (DataError, FamilyError, FormulaError) as error:
-            raise type(error)(
-                f"In the sample of {len(frame):,} rows that is fitted first: {error}"
-            ) from error
-
-
-def _recipe(sample: Fit, used: Used, look: Look, seed: int) -> tuple[Recipe, Rules]:
-    """How all rows are encoded, grouped and compared: as the sample is, in groups for all rows."""
-    cells, model = sample.posterior.cells, sample.posterior.model
-    groups = groups_for(cells, look.n_rows, model.complexity(cells), seed)
-    recipe = Recipe(used, model.family, sample.encoding, cells.names, groups)
-    trials = np.unique(cells.trials)
-    bins = None if model.family.binary else _bins(cells, groups, model.family)
-    sizes = recipe.sizes
-    rules = Rules(model, spread_of(cells), sum(sizes), len(sizes), bins, trials, seed)
-    n_nodes = rules.nodes[1].size
-    if n_nodes > _MOST_NODES:
-        raise DataError(
-            f"The outcome {used.outcome!r} is spread so widely (up to {cells.y.max():g}) that each "
-            f"row needs {n_nodes} probabilities; at most {_MOST_NODES} are computed on a cluster. "
-            "Cap the outcome, or fit a sample of the rows with tvdbayes.fit."
-        )
-    return recipe, rules
-
-
-def _bins(cells: Cells, groups: LearnedGroups, law: AbstractFamily) -> Bins:
-    """Outcomes that are compared together; they leave no gap, since the sample has both ends."""
-    grouping = groups.group(cells)
-    size = report_groups(cells, groups.name, grouping).median_size
-    outcomes = np.unique(cells.y)
-    learned = learn_bins(cells, grouping, size) or Bins(outcomes, outcomes)
-    return learned.filled().isolating(law.spikes)
-
-
-def _chunks(client: Any, pieces: AbstractPieces, look: Look, recipe: Recipe) -> list[Any]:
+def _chunks(client: Any, pieces: AbstractPieces, profile: DataProfile, recipe: Recipe) -> list[Any]:
     """Encode all pieces that have rows, on the workers, where they stay."""
-    shared, starts = dask_module("dask").delayed(recipe, pure=False), np.cumsum((0, *look.sizes))
+    shared, starts = dask_module("dask").delayed(recipe, pure=False), np.cumsum((0, *profile.sizes))
     mine = [
         (shared, number, int(start), size) if size else None
-        for number, (start, size) in enumerate(zip(starts, look.sizes, strict=False))
+        for number, (start, size) in enumerate(zip(starts, profile.sizes, strict=False))
     ]
     chunks = client.compute(pieces.each(recipe.used.columns, encode_piece, mine))
     dask_module("distributed").wait(chunks)

@@ -21,6 +21,8 @@ from tvdbayes.large.cluster import dask_module, give_memory_back
 __all__ = ["AbstractPieces", "open_pieces"]
 
 _BATCH = 1 << 16
+"""Rows of Parquet that are read at a time, as a row group may be larger than memory."""
+
 _BYTES_A_ROW = 128
 """What a row of CSV is taken for, to cut files into pieces of about so many rows."""
 

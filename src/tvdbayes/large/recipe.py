@@ -1,20 +1,20 @@
-"""From a piece of the data to a chunk of encoded rows with their groups."""
+"""Encode a piece of the data into a chunk of rows with their groups."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from formulaic import ModelSpec
 
 from tvdbayes._errors import DataError
 from tvdbayes._typing import Array, IntArray
+from tvdbayes._validate import not_finite
 from tvdbayes.data.cells import Cells
 from tvdbayes.data.sources import Table, open_data
 from tvdbayes.formula.columns import numbers, offsets, trials_of
-from tvdbayes.formula.design import encode_table
+from tvdbayes.formula.design import Design
 from tvdbayes.large.cluster import Chunk
-from tvdbayes.large.look import Used
+from tvdbayes.large.used import Used
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective.partitions import LearnedGroups
 from tvdbayes.sampling.execution import single_threaded
@@ -22,12 +22,14 @@ from tvdbayes.sampling.execution import single_threaded
 __all__ = ["Recipe", "encode_piece", "join_frames", "some_rows"]
 
 _CODED = 1 << 14
+"""Rows that are encoded at a time, since encoding needs many times the memory of its result."""
+
 _LABELLED = 1024
 """Rows whose groups are found at a time: distances to a thousand centres then stay in the cache."""
 
 
 def some_rows(frame: pd.DataFrame, rows: IntArray, used: Sequence[str], size: int) -> pd.DataFrame:
-    """These rows of a piece, which had so many rows at the first look."""
+    """These rows of a piece, which had so many rows when the data were profiled."""
     _require_size(frame, size)
     return open_data(frame).rows(used).iloc[rows]
 
@@ -46,17 +48,14 @@ class Recipe:
     used : Used
         The columns, and what for.
     law : AbstractFamily
-    spec : formulaic.ModelSpec
+    design : Design
         How columns become covariates.
-    names : tuple of str
-        The covariates.
     groups : LearnedGroups
     """
 
     used: Used
     law: AbstractFamily
-    spec: ModelSpec
-    names: tuple[str, ...]
+    design: Design
     groups: LearnedGroups
 
     @property
@@ -70,7 +69,7 @@ class Recipe:
         """Encode the piece with this number, which begins at this row of the data."""
         rows = np.arange(first, first + len(frame))
         if self.used.weights is not None:
-            # What a row without weight holds may be known to nobody.
+            # Rows without weight are left out: their levels may be unknown.
             counted = open_data(frame).rows([self.used.weights])[self.used.weights] != 0
             frame, rows = frame[counted.to_numpy()], rows[counted]
         # Few rows at a time, since coding takes many times the memory of what it makes.
@@ -79,7 +78,7 @@ class Recipe:
             for at in range(0, len(frame), _CODED)
         ]
         if not parts:
-            return Chunk.empty(number, len(self.names), len(self.sizes))
+            return Chunk.empty(number, len(self.design.names), len(self.sizes))
         cells = Cells(
             np.concatenate([part.x for part, _ in parts]),
             np.concatenate([part.offset for part, _ in parts]),
@@ -87,7 +86,7 @@ class Recipe:
             np.arange(len(frame)),
             np.concatenate([part.y for part, _ in parts]),
             np.concatenate([part.counts for part, _ in parts]),
-            self.names,
+            self.design.names,
         )
         groups = np.concatenate([groups for _, groups in parts], axis=1)
         groups += np.cumsum([0, *self.sizes[:-1]])[:, None]
@@ -107,9 +106,9 @@ class Recipe:
             each,
             numbers(table, used.outcome),
             np.ones(n) if used.weights is None else numbers(table, used.weights),
-            self.names,
+            self.design.names,
         )
-        # Rows may have changed since the first look.
+        # Rows may have changed since they were profiled.
         self.law.check_outcomes(cells.y, cells.trials, numbers=numbers_of)
         with single_threaded():
             groups = [
@@ -119,20 +118,17 @@ class Recipe:
         return cells, np.concatenate(groups, axis=1)
 
     def _covariates(self, table: Table) -> Array:
-        x = np.ascontiguousarray(encode_table((self.spec,), self.names, table))
-        for name, column in zip(self.names, x.T, strict=True):
+        x = np.ascontiguousarray(self.design.encode(table))
+        for name, column in zip(self.design.names, x.T, strict=True):
             wrong = ~np.isfinite(column)
             if wrong.any():
-                raise DataError(
-                    f"Every value of {name!r} must be a finite number; among rows "
-                    f"{table.rows[0]} to {table.rows[-1]}, {table.listing(wrong, column)}. "
-                    "Drop or repair these rows first."
-                )
+                span = f"among rows {table.rows[0]} to {table.rows[-1]}"
+                raise not_finite(name, f"{span}, {table.listing(wrong, column)}")
         return x
 
 
 def encode_piece(frame: pd.DataFrame, recipe: Recipe, number: int, first: int, size: int) -> Chunk:
-    """See `Recipe.chunk`; the piece had so many rows at the first look."""
+    """See `Recipe.chunk`; the piece had so many rows when the data were profiled."""
     _require_size(frame, size)
     return recipe.chunk(frame, number, first)
 
@@ -141,7 +137,7 @@ def _require_size(frame: pd.DataFrame, size: int) -> None:
     if len(frame) != size:
         raise DataError(
             f"The data changed while they were read: a part had {size:,} rows, and now has "
-            f"{len(frame):,}. Fit again when nobody writes to them."
+            f"{len(frame):,}. Fit again when the files are complete."
         )
 
 

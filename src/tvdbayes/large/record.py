@@ -20,7 +20,7 @@ __all__ = ["LargeFit"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LargeFit:
-    """A model fitted to rows that lie elsewhere: estimates and draws, robust beside ordinary.
+    """A model fitted to rows on a cluster: estimates and draws, robust and likelihood fit.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class LargeFit:
 
     @property
     def kld_draws(self) -> Array:
-        """The ordinary twin on the same random weights, (B, d)."""
+        """Draws of the likelihood fit on the same random weights, (B, d)."""
         return self.whole.posterior.kld_draws
 
     @property
@@ -100,7 +100,7 @@ class LargeFit:
 
     @property
     def kld_status(self) -> IntArray:
-        """The same for the ordinary twin, (B,)."""
+        """The same for the likelihood fit, (B,)."""
         return self.whole.posterior.kld_status
 
     @property
@@ -120,7 +120,8 @@ class LargeFit:
         kind: IntervalKind = "equal",
         rope: tuple[float, float] | None = None,
     ) -> Summary:
-        """Coefficients with intervals, robust beside ordinary; see `Posterior.summary`.
+        """Coefficients with intervals, of the robust and the likelihood fit; see
+        `Posterior.summary`.
 
         Examples
         --------

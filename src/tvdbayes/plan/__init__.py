@@ -18,7 +18,8 @@ draws, to be quick.)
 
 from tvdbayes.plan._simulation import replaced_by, shifted_by
 from tvdbayes.plan.groups import GroupPlan, groups
-from tvdbayes.plan.sample_size import Power, SampleSize, power, sample_size
+from tvdbayes.plan.power import Power, power
+from tvdbayes.plan.sample_size import SampleSize, sample_size
 
 __all__ = [
     "GroupPlan",

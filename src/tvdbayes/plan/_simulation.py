@@ -1,4 +1,4 @@
-"""Data as they are planned, with the wrong rows that are feared, and the intervals they give."""
+"""Simulated data sets of a planned study, with wrong rows, and the intervals that they give."""
 
 import warnings
 from collections.abc import Callable
@@ -33,6 +33,7 @@ Contaminant: TypeAlias = Callable[[np.random.Generator, Array, Array], tuple[Arr
 """What becomes of wrong rows: (rng, x, y) to (x, y)."""
 
 _FEWEST = 10
+"""Rows of the example from which the names of the parameters are read."""
 
 
 def shifted_by(amount: float) -> Contaminant:
@@ -97,7 +98,7 @@ class Scenario:
     Parameters
     ----------
     model : Model
-        The law of good rows.
+        The model of good rows.
     rows : callable
         (rng, n) to covariates (n, p).
     theta : (d,)
@@ -149,7 +150,7 @@ class Simulated:
     ----------
     n : int
     low, high, ordinary_low, ordinary_high : (S,)
-        Ends in each data set, of the robust fit and of its ordinary twin.
+        Ends in each data set, of the robust and of the likelihood fit.
     warned : float
         Share of data sets whose fit had something to warn of.
     """

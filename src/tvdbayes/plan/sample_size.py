@@ -1,28 +1,27 @@
-"""How many rows an interval needs to be narrow, and how likely it is to exclude zero."""
+"""How many rows an interval needs to be narrow.
+
+The expected width of the interval of a coefficient at n rows is the mean over simulated data sets.
+It falls about as n**(-1/2), so between two sizes the one with the wanted width is found on a
+straight line in log n and log width.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 
 import numpy as np
 
-from tvdbayes._errors import SettingsError
-from tvdbayes._typing import Array, ArrayLike, BoolArray, IntArray
+from tvdbayes._typing import Array, ArrayLike, IntArray
+from tvdbayes._validate import finite_number
 from tvdbayes.models.model import Model
 from tvdbayes.objective.partitions import AbstractPartition
-from tvdbayes.plan._simulation import (
-    Contaminant,
-    Design,
-    Progress,
-    Scenario,
-    Simulated,
-    scenario_of,
-    simulate,
-)
+from tvdbayes.plan._runner import Runner, assumed, check_options, sizes_of
+from tvdbayes.plan._simulation import Contaminant, Design, Progress, Simulated, scenario_of
 
-__all__ = ["Power", "SampleSize", "power", "sample_size"]
+__all__ = ["SampleSize", "sample_size"]
 
 _MOST_SIZES = 12
+"""Numbers of rows that are tried: each is at least 1.4 times the one before, so the last is at
+least 40 times the first, and usually far larger."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,78 +116,7 @@ class SampleSize:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What was simulated."""
-        return _assumed(self.coefficient, self.truth, self.n_sets)
-
-    def __str__(self) -> str:
-        return f"{self.statement} Assumes: {'; '.join(self.assumptions)}."
-
-    __repr__ = __str__
-
-
-@dataclass(frozen=True, eq=False)
-class Power:
-    """Probability that the interval of a coefficient excludes zero, against the number of rows.
-
-    Parameters
-    ----------
-    coefficient, truth : str, float
-        The coefficient, and its value for good rows.
-    interval, share : float
-        Probability inside the interval, and share of wrong rows.
-    rows : (S,)
-        Numbers of rows, in order.
-    power, ordinary_power : (S,)
-        Share of data sets whose interval lies on the true side of zero, robust and ordinary (on
-        either side where the truth is zero).
-    error : (S,)
-        Monte-Carlo standard error of the first.
-    n_sets : int
-        Data sets of each size.
-
-    Examples
-    --------
-    >>> import numpy as np, tvdbayes as tb
-    >>> from tvdbayes import plan
-    >>> found = plan.power(
-    ...     tb.Model(tb.Poisson()), [[1, 0], [1, 1]], [1.0, 0.8], coefficient="x1", rows=200,
-    ...     n_sets=2, n_draws=20,
-    ... )
-    >>> print(found.statement)
-    Probability that the 90% interval of x1 excludes 0: 200 rows: 100% (+- 53%).
-    """
-
-    coefficient: str
-    truth: float
-    interval: float
-    share: float
-    rows: IntArray
-    power: Array
-    ordinary_power: Array
-    error: Array
-    n_sets: int
-
-    @property
-    def vacuous(self) -> bool:
-        """Whether there are too few data sets to tell anything."""
-        return bool((2 * self.error >= 0.5).all())
-
-    @property
-    def statement(self) -> str:
-        """What was found, in words."""
-        wrong = f", {self.share:.0%} of them wrong," if self.share else ""
-        found = ", ".join(
-            f"{n:,} rows: {p:.0%} (+- {2 * e:.0%})"
-            for n, p, e in zip(self.rows, self.power, self.error, strict=True)
-        )
-        return (
-            f"Probability that the {self.interval:.0%} interval of {self.coefficient}{wrong} "
-            f"excludes 0: {found}."
-        )
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What was simulated."""
-        return _assumed(self.coefficient, self.truth, self.n_sets)
+        return assumed(self.coefficient, self.truth, self.n_sets)
 
     def __str__(self) -> str:
         return f"{self.statement} Assumes: {'; '.join(self.assumptions)}."
@@ -262,9 +190,8 @@ def sample_size(
     >>> 200 < found.needed < 1000
     True
     """
-    _check(interval, n_sets, n_draws)
-    if not width > 0:
-        raise SettingsError(f"width must be above 0; got {width!r}.")
+    check_options(interval, n_sets, n_draws)
+    finite_number("width", width, above=0.0)
     scenario = scenario_of(
         model,
         design,
@@ -275,8 +202,8 @@ def sample_size(
         trials=trials,
         partition=partition,
     )
-    run = _Runner(scenario, n_sets, n_draws, interval, seed, progress)
-    found = _climb(run, width) if rows is None else run.each(_sizes(rows))
+    run = Runner(scenario, n_sets, n_draws, interval, seed, progress)
+    found = _climb(run, width) if rows is None else run.each(sizes_of(rows))
 
     def each(value: Callable[[Simulated], float]) -> Array:
         return np.array([value(sets) for sets in found])
@@ -299,115 +226,7 @@ def sample_size(
     )
 
 
-def power(
-    model: Model,
-    design: Design,
-    theta: ArrayLike,
-    *,
-    coefficient: str | int,
-    rows: int | Sequence[int],
-    share: float = 0.0,
-    contaminant: Contaminant | None = None,
-    interval: float = 0.9,
-    n_sets: int = 40,
-    n_draws: int = 200,
-    trials: float = 1.0,
-    partition: AbstractPartition | None = None,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> Power:
-    """Find by simulation how often the interval of a coefficient will exclude zero.
-
-    Parameters
-    ----------
-    rows : int or sequence of int
-        Numbers of rows to try.
-    model, design, theta, coefficient, share, contaminant, interval, n_sets, n_draws, trials, \
-partition, seed, progress
-        As in `sample_size`.
-
-    Returns
-    -------
-    Power
-
-    Examples
-    --------
-    >>> import numpy as np, tvdbayes as tb
-    >>> from tvdbayes import plan
-    >>> groups = np.array([[1.0, 0.0], [1.0, 1.0]])
-    >>> found = plan.power(
-    ...     tb.Model(tb.Poisson()), groups, [1.0, 0.8], coefficient="x1", rows=200, n_sets=5,
-    ...     n_draws=50,
-    ... )
-    >>> found.power
-    array([1.])
-    """
-    _check(interval, n_sets, n_draws)
-    scenario = scenario_of(
-        model,
-        design,
-        theta,
-        coefficient=coefficient,
-        share=share,
-        contaminant=contaminant,
-        trials=trials,
-        partition=partition,
-    )
-    sizes = _sizes(np.atleast_1d(rows))
-    found = _Runner(scenario, n_sets, n_draws, interval, seed, progress).each(sizes)
-    truth = scenario.truth
-
-    def excludes(low: Array, high: Array) -> BoolArray:
-        above: BoolArray = (low > 0) & (truth >= 0)
-        return above | ((high < 0) & (truth <= 0))
-
-    share_of_sets = np.array([excludes(s.low, s.high).mean() for s in found])
-    # A share of 0 or 1 in few data sets is not certain either: half a data set is added to both.
-    smoothed = (share_of_sets * n_sets + 0.5) / (n_sets + 1)
-    return Power(
-        scenario.name,
-        truth,
-        interval,
-        scenario.share,
-        np.array(sizes),
-        share_of_sets,
-        np.array([excludes(s.ordinary_low, s.ordinary_high).mean() for s in found]),
-        np.sqrt(smoothed * (1 - smoothed) / n_sets),
-        n_sets,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Runner:
-    """Simulates data sets of any size, and says how far it is."""
-
-    scenario: Scenario
-    n_sets: int
-    n_draws: int
-    interval: float
-    seed: int
-    progress: Progress | None
-
-    def each(self, sizes: Sequence[int]) -> list[Simulated]:
-        return [self.one(n, i, len(sizes)) for i, n in enumerate(sizes)]
-
-    def one(self, n: int, number: int, n_sizes: int) -> Simulated:
-        def done(sets: int) -> None:
-            if self.progress is not None:
-                self.progress(number * self.n_sets + sets, n_sizes * self.n_sets)
-
-        return simulate(
-            self.scenario,
-            n,
-            n_sets=self.n_sets,
-            n_draws=self.n_draws,
-            interval=self.interval,
-            seed=self.seed,
-            progress=done,
-        )
-
-
-def _climb(run: _Runner, target: float) -> list[Simulated]:
+def _climb(run: Runner, target: float) -> list[Simulated]:
     """Sizes from 100 upwards: widths fall like 1/sqrt(n), which says where to look next."""
     n, found = 100, [run.one(100, 0, 1)]
     while (width := _mean_width(found[-1])) > target and len(found) < _MOST_SIZES:
@@ -432,28 +251,5 @@ def _crossing(rows: IntArray, width: Array, target: float) -> int | None:
     return int(np.ceil(np.exp(a + (b - a) * (high - np.log(target)) / (high - low))))
 
 
-def _sizes(rows: Sequence[int] | IntArray) -> list[int]:
-    sizes = sorted(rows)
-    if not sizes or any(n < 2 or n % 1 for n in sizes):
-        raise SettingsError(f"rows must be whole numbers of at least 2; got {rows!r}.")
-    return [int(n) for n in sizes]
-
-
-def _check(interval: float, n_sets: int, n_draws: int) -> None:
-    if not 0 < interval < 1:
-        raise SettingsError(f"interval must lie between 0 and 1; got {interval!r}. Try 0.9.")
-    for name, value in (("n_sets", n_sets), ("n_draws", n_draws)):
-        if not (isinstance(value, Integral) and value >= 2):
-            raise SettingsError(f"{name} must be a whole number of at least 2; got {value!r}.")
-
-
 def _rows(n: int | None) -> str:
     return "more than were tried" if n is None else f"{n:,}"
-
-
-def _assumed(coefficient: str, truth: float, n_sets: int) -> tuple[str, ...]:
-    return (
-        f"{coefficient} is {truth:g} for good rows",
-        "covariates and wrong rows are as simulated",
-        f"{n_sets} data sets of each size, so the last digits are noise",
-    )

@@ -1,7 +1,8 @@
-"""What all pictures share: two looks, plain text, axes, legends and names that fit.
+"""What all plots share: the styles of both fits, text, axes, legends and labels that fit.
 
-Robust and ordinary differ in colour (the palette of Okabe and Ito, safe for colour-blind readers),
-in marker and in line, so that a black-and-white print still tells them apart.
+The robust and the likelihood fit differ in colour (the palette of Okabe and Ito, safe for
+colour-blind readers), in marker and in line, so that a black-and-white print still shows which is
+which.
 """
 
 import sys
@@ -28,7 +29,7 @@ __all__ = [
     "ROBUST",
     "SMALL",
     "TEXT",
-    "Look",
+    "Style",
     "axes_for",
     "dots",
     "intervals",
@@ -44,7 +45,7 @@ __all__ = [
 ]
 
 CHANCE = "0.6"
-"""Grey: what chance alone would do, and rows that nothing is said about."""
+"""Grey: what sampling noise alone would give, and rows without a flag."""
 
 FLAGGED = "#AA3377"
 """Purple, which is neither fit, and safe beside both."""
@@ -78,7 +79,7 @@ _MOST_LINES, _UPRIGHT = 3, 24
 
 
 @dataclass(frozen=True)
-class Look:
+class Style:
     """How one of the two fits is drawn, and what it is called."""
 
     label: str
@@ -88,12 +89,12 @@ class Look:
     line: str
 
 
-ROBUST = Look("robust", "#0072B2", "o", "#0072B2", "-")
-ORDINARY = Look("ordinary (likelihood)", "#D55E00", "s", "white", "--")
+ROBUST = Style("robust", "#0072B2", "o", "#0072B2", "-")
+ORDINARY = Style("ordinary (likelihood)", "#D55E00", "s", "white", "--")
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """A figure of this size in inches that no window and no global list knows of.
+    """A figure of this size in inches that is in no window and no global list.
 
     In a notebook it is one of pyplot's, which shows it below the cell.
     """
@@ -196,24 +197,24 @@ def title_above(ax: Axes, title: str) -> None:
 
 
 def intervals(
-    ax: Axes, at: Array, low: Array, high: Array, look: Look, *, upright: bool = False
+    ax: Axes, at: Array, low: Array, high: Array, style: Style, *, upright: bool = False
 ) -> None:
     """Draw an interval at each place, lying or standing."""
     draw = ax.vlines if upright else ax.hlines
-    draw(at, low, high, colors=look.colour, linewidth=1.6)
+    draw(at, low, high, colors=style.colour, linewidth=1.6)
 
 
-def dots(ax: Axes, x: Array, y: Array, look: Look, label: str | None = None) -> None:
+def dots(ax: Axes, x: Array, y: Array, style: Style, label: str | None = None) -> None:
     """Draw a point in each place, and name them for the legend, by the fit unless given."""
     ax.plot(
         x,
         y,
         linestyle="none",
-        marker=look.marker,
+        marker=style.marker,
         markersize=5,
-        color=look.colour,
-        markerfacecolor=look.fill,
-        label=look.label if label is None else label,
+        color=style.colour,
+        markerfacecolor=style.fill,
+        label=style.label if label is None else label,
     )
 
 

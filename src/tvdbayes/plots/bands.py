@@ -1,4 +1,4 @@
-"""Predictions over a covariate, robust beside ordinary, with what was seen."""
+"""Predictions over a covariate, of the robust and the likelihood fit, with the data."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,11 @@ Band = tuple[ArrayLike, ArrayLike, ArrayLike]
 """Mean and both ends of an interval, at each x."""
 
 _APART = 0.12
+"""Distance of the robust from the likelihood fit along x, where x is discrete."""
+
 _JITTER = 0.2
+"""Whole numbers are moved by up to this, so that equal points do not hide each other."""
+
 _MANY = 5000
 """Points from which they are stored as an image in files of vectors."""
 
@@ -78,14 +82,14 @@ def plot_bands(
     fits += [] if ordinary is None else [("ordinary", ordinary, ORDINARY, apart)]
     at = numbers("x", places if levels is None else np.arange(len(levels)))
     order = np.argsort(at, kind="stable")
-    for name, band, look, side in fits:
+    for name, band, style, side in fits:
         mean, low, high = (numbers(name, part, len(at))[order] for part in band)
         if levels is None and len(at) > 1:
-            ax.fill_between(at[order], low, high, color=look.colour, alpha=0.22, linewidth=0)
-            ax.plot(at[order], mean, look.line, color=look.colour, label=look.label)
+            ax.fill_between(at[order], low, high, color=style.colour, alpha=0.22, linewidth=0)
+            ax.plot(at[order], mean, style.line, color=style.colour, label=style.label)
         else:
-            intervals(ax, at + side, low, high, look, upright=True)
-            dots(ax, at + side, mean, look)
+            intervals(ax, at + side, low, high, style, upright=True)
+            dots(ax, at + side, mean, style)
     if observed is not None:
         _points(ax, observed, levels)
     if levels is not None:

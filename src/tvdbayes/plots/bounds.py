@@ -1,4 +1,4 @@
-"""What is guaranteed beside what happens; certified sets; and how many rows a study needs."""
+"""Guarantees beside observed errors, parameter sets, and sample sizes."""
 
 from collections.abc import Mapping
 

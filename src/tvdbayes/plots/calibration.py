@@ -1,4 +1,4 @@
-"""What was predicted beside what was seen: in bins of rows, and in groups."""
+"""Predicted against observed frequencies, in bins of rows or in groups."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -7,7 +7,7 @@ from tvdbayes.plots._style import (
     INK,
     ORDINARY,
     ROBUST,
-    Look,
+    Style,
     axes_for,
     intervals,
     label_axes,
@@ -57,8 +57,8 @@ def plot_calibration(
     """
     ax = axes_for(ax, 4.6, 4.4)
     fits = [(calibration, ROBUST)] + ([] if ordinary is None else [(ordinary, ORDINARY)])
-    for bins, look in fits:
-        _bins(ax, bins, look)
+    for bins, style in fits:
+        _bins(ax, bins, style)
     ax.axline((0, 0), slope=1, color=INK, linewidth=0.8, linestyle=":", label="as predicted")
     ends = np.concatenate([(b.predicted, b.observed, b.low, b.high) for b, _ in fits], axis=None)
     low, high = np.nanmin(ends), np.nanmax(ends)
@@ -72,19 +72,19 @@ def plot_calibration(
     return ax
 
 
-def _bins(ax: Axes, bins: Calibration, look: Look) -> None:
+def _bins(ax: Axes, bins: Calibration, style: Style) -> None:
     known = np.isfinite(bins.low) & np.isfinite(bins.high)
-    intervals(ax, bins.predicted[known], bins.low[known], bins.high[known], look, upright=True)
+    intervals(ax, bins.predicted[known], bins.low[known], bins.high[known], style, upright=True)
     ax.scatter(
         bins.predicted,
         bins.observed,
         _AREA * bins.counts / bins.counts.max(),
-        marker=look.marker,
-        facecolors=look.fill,
-        edgecolors=look.colour,
+        marker=style.marker,
+        facecolors=style.fill,
+        edgecolors=style.colour,
         linewidths=1.2,
         zorder=3,
-        label=look.label,
+        label=style.label,
     )
 
 

@@ -1,4 +1,4 @@
-"""Coefficients of both fits, one above the other."""
+"""Coefficients of both fits with their intervals."""
 
 from collections.abc import Sequence
 
@@ -23,6 +23,7 @@ from tvdbayes.sampling.summary import summarise
 __all__ = ["plot_coefficients"]
 
 _APART = 0.17
+"""Distance of the two fits from the line of their coefficient."""
 
 
 def plot_coefficients(
@@ -70,9 +71,9 @@ def plot_coefficients(
     ax = axes_for(ax, height=1.2 + 0.38 * len(kept))
     at = np.arange(len(kept), dtype=float)
     ax.axvline(0, color=INK, linewidth=0.8, linestyle=":")
-    for look, prefix, side in ((ROBUST, "", -_APART), (ORDINARY, "kld_", _APART)):
-        intervals(ax, at + side, table[f"{prefix}low"], table[f"{prefix}high"], look)
-        dots(ax, table[f"{prefix}mean"], at + side, look)
+    for style, prefix, side in ((ROBUST, "", -_APART), (ORDINARY, "kld_", _APART)):
+        intervals(ax, at + side, table[f"{prefix}low"], table[f"{prefix}high"], style)
+        dots(ax, table[f"{prefix}mean"], at + side, style)
     label_lines(ax, kept)
     legend_above(ax)
     label_axes(ax, f"coefficient: mean and {interval:.0%} interval", "")

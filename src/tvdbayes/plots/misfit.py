@@ -1,4 +1,4 @@
-"""The unexplained share of the data beside what chance would leave."""
+"""The unexplained share of the data, beside the share that sampling noise alone would leave."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -22,6 +22,8 @@ from tvdbayes.results.misfit import Misfit
 __all__ = ["plot_misfit"]
 
 _BARS = 20
+"""Bars of the histogram of draws."""
+
 _THINNEST = 0.002
 """Width of the bars together, where all draws are the same."""
 
@@ -65,7 +67,7 @@ def plot_misfit(misfit: Misfit, ax: Axes | None = None) -> Axes:
 
 
 def _histogram(ax: Axes, draws: Array, colour: str, label: str, hatch: str) -> None:
-    """Bars of which the highest is 1, so that a narrow law does not flatten a wide one."""
+    """Bars of which the highest is 1, so that a narrow distribution does not flatten a wide one."""
     low, high = draws.min(), draws.max()
     middle, half = (low + high) / 2, max(high - low, _THINNEST) / 2
     counts, edges = np.histogram(draws, _BARS, (middle - half, middle + half))

@@ -1,4 +1,6 @@
-"""Where outcomes lie in their predictive laws: flat, or normal, if the model is right."""
+"""Probability integral transforms and quantile residuals: uniform, or normal, if the model
+holds.
+"""
 
 import numpy as np
 from matplotlib.axes import Axes

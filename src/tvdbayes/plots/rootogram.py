@@ -1,4 +1,4 @@
-"""How often each outcome was seen, hanging from how often it was expected."""
+"""Hanging rootogram: observed frequencies of outcomes against expected ones."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,7 +10,7 @@ from tvdbayes.plots._style import (
     INK,
     ORDINARY,
     ROBUST,
-    Look,
+    Style,
     axes_for,
     label_axes,
     label_bars,
@@ -90,15 +90,15 @@ def plot_rootogram(
     return ax
 
 
-def _curve(ax: Axes, at: Array, height: Array, look: Look) -> None:
+def _curve(ax: Axes, at: Array, height: Array, style: Style) -> None:
     ax.plot(
         at,
         height,
-        linestyle=look.line,
+        linestyle=style.line,
         linewidth=1.2,
-        marker=look.marker,
+        marker=style.marker,
         markersize=3.5,
-        color=look.colour,
-        markerfacecolor=look.fill,
-        label=f"expected: {look.label}",
+        color=style.colour,
+        markerfacecolor=style.fill,
+        label=f"expected: {style.label}",
     )

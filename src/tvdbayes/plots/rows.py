@@ -1,4 +1,4 @@
-"""Which rows the model cannot explain."""
+"""Rows that the model cannot explain."""
 
 from collections.abc import Sequence
 

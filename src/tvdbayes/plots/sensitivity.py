@@ -1,4 +1,4 @@
-"""What coefficients can be, if some share of the rows is wrong."""
+"""Coefficients as a function of the share of wrong rows."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,6 +25,7 @@ from tvdbayes.results.sensitivity import Sensitivity
 __all__ = ["plot_sensitivity"]
 
 _SHARES = 201
+"""Points of each curve: more cannot be told apart at the width of a page."""
 
 
 def plot_sensitivity(

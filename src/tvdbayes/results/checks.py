@@ -6,13 +6,13 @@ that row twice. The fit has seen these outcomes, so small departures are hidden,
 """
 
 from dataclasses import dataclass
-from numbers import Integral
 
 import numpy as np
 from scipy.special import betainc, ndtri
 
 from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, ArrayLike
+from tvdbayes._validate import probability, whole_number
 from tvdbayes.data.cells import totals
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.results.laws import blocks, law_of, pieces, support
@@ -86,7 +86,7 @@ def rootogram(
     joined into at most `most` bars (60 unless given), and outcomes far from all that the model
     expects are gathered in the first or the last one.
     """
-    _require_interval(interval)
+    probability("interval", interval, 0.9)
     family, cells = posterior.model.family, posterior.cells
     most = _MOST_BARS if most is None else most
     starts = _bars(posterior, most) if like is None else like.outcomes
@@ -116,10 +116,7 @@ def rootogram(
 def _bars(posterior: Posterior, most: int) -> Array:
     """First outcomes of the bars."""
     family, cells = posterior.model.family, posterior.cells
-    if not (isinstance(most, Integral) and most >= _LEAST_MOST):
-        raise SettingsError(
-            f"most must be a whole number of bars, at least {_LEAST_MOST}; got {most!r}."
-        )
+    whole_number("most", most, _LEAST_MOST)
     low, top = support(family, cells)
     if not family.counts:
         return np.arange(low, top + 1)
@@ -215,8 +212,8 @@ def pit_histogram(posterior: Posterior, n_bins: int = 10, interval: float = 0.9)
     says that outcomes vary more than the model, a hump that they vary less, a slope that the model
     predicts too low or too high. The interval is that of binomial counts.
     """
-    _require_interval(interval)
-    _require_bins(n_bins)
+    probability("interval", interval, 0.9)
+    whole_number("n_bins", n_bins, 1)
     found, n = pit(posterior), posterior.cells.n_obs
     edges, width = np.linspace(0, 1, n_bins + 1), found.high - found.low
     wide = np.maximum(width, 1e-300)
@@ -257,8 +254,8 @@ def quantile_residuals(
             f"cell_of_row must hold one number from -1 to {m - 1} for each row; got "
             f"{rows.dtype} of shape {rows.shape}. Pass fit.cell_of_row."
         )
-    if seed is not None and not (isinstance(seed, Integral) and seed >= 0):
-        raise SettingsError(f"seed must be a whole number of at least 0; got {seed!r}.")
+    if seed is not None:
+        whole_number("seed", seed, 0)
     found = pit(posterior)
     rng = Stream.generator(
         posterior.seed if seed is None else seed, Stream.OUTCOMES, block=_RESIDUALS
@@ -300,8 +297,8 @@ def calibration(
     and nan where a bin has but one row. Rows that the fit has dropped are left out: it does not
     claim to predict them.
     """
-    _require_interval(interval)
-    _require_bins(n_bins)
+    probability("interval", interval, 0.9)
+    whole_number("n_bins", n_bins, 1)
     cells, watched = posterior.cells, _watched(posterior.model.family, level)
     kept = posterior.kept_rows
     counts = cells.counts if kept is None else cells.counts * kept.share
@@ -386,7 +383,7 @@ def observed_by_group(
     -------
     ByGroup
     """
-    _require_interval(interval)
+    probability("interval", interval, 0.9)
     family, cells = posterior.model.family, posterior.cells
     watched, group, n_groups = _watched(family, level), np.asarray(group_of_cell), len(labels)
     right = group.shape == (cells.n_cells,) and group.dtype.kind in "iu"
@@ -445,13 +442,3 @@ def _require_order(family: AbstractFamily) -> None:
             f"{type(family).__name__} have none: {list(family.levels)}. "
             "Use calibration(level=...), or the family Ordinal if they are ordered."
         )
-
-
-def _require_interval(interval: float) -> None:
-    if not 0 < interval < 1:
-        raise SettingsError(f"interval must lie between 0 and 1; got {interval}. Try 0.9.")
-
-
-def _require_bins(n_bins: int) -> None:
-    if not (isinstance(n_bins, Integral) and n_bins >= 1):
-        raise SettingsError(f"n_bins must be a whole number of at least 1; got {n_bins!r}. Try 10.")

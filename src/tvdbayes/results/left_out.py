@@ -15,6 +15,7 @@ import numpy as np
 
 from tvdbayes._errors import MemoryBudgetError, SettingsError
 from tvdbayes._typing import Array, BoolArray, IntArray
+from tvdbayes._validate import whole_number
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.predictors import dependent_columns
 from tvdbayes.results.scores import Scores, score
@@ -170,8 +171,7 @@ def _held_out(
         raise SettingsError(
             "Rows cannot be held out of a fit with a prior, whose mass is no row. Fit without."
         )
-    if not (isinstance(n_draws, Integral) and n_draws >= 1):
-        raise SettingsError(f"n_draws must be a whole number of at least 1; got {n_draws!r}.")
+    whole_number("n_draws", n_draws, 1)
     cells = posterior.cells
     fits: list[list[tuple[Scores, Array]]] = [[], []]
     by_fold = {name: np.full(removed.shape, np.nan) for name in _PROPER}

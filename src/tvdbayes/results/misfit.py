@@ -7,6 +7,7 @@ import numpy as np
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
+from tvdbayes._validate import probability
 
 __all__ = ["Certificate", "Misfit", "misfit"]
 
@@ -217,8 +218,7 @@ class Misfit:
 
 def misfit(draws: Array, floor_draws: Array, interval: float = 0.9) -> Misfit:
     """Check and collect."""
-    if not 0 < interval < 1:
-        raise SettingsError(f"interval must lie between 0 and 1; got {interval}. Try 0.9.")
+    probability("interval", interval, 0.9)
     if len(draws) < 2:
         raise SettingsError(
             f"The unexplained share needs at least 2 draws; got {len(draws)}. Fit with "

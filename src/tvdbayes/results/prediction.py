@@ -11,6 +11,7 @@ import numpy as np
 
 from tvdbayes._errors import DataError, MemoryBudgetError, SettingsError, listing
 from tvdbayes._typing import Array, ArrayLike, BoolArray, IntArray
+from tvdbayes._validate import bad_trials, probability
 from tvdbayes.data.cells import Cells, compress
 from tvdbayes.models.families import AbstractFamily, odd_trials
 from tvdbayes.models.predictors import AbstractBound
@@ -95,10 +96,7 @@ class NewRows:
         made = compress(x, np.zeros(shape[:1]), offset=offset, trials=trials, names=names)
         odd = odd_trials(made.cells.trials)[made.cell_of_row]
         if odd.any():
-            raise DataError(
-                "Trials must be whole numbers of at least 1, below 2**53; "
-                f"{listing(odd, trials, 'row')}. Check the trials."
-            )
+            raise DataError(bad_trials(listing(odd, trials, "row")))
         return cls(made.cells, made.cell_of_row)
 
 
@@ -272,8 +270,7 @@ def _draws(posterior: Posterior) -> Array:
 
 def tails(posterior: Posterior, interval: float) -> Array:
     """The shares below an equal-tailed interval and up to its end, (2,)."""
-    if not 0 < interval < 1:
-        raise SettingsError(f"interval must lie between 0 and 1; got {interval}. Try 0.9.")
+    probability("interval", interval, 0.9)
     if posterior.n_draws < 2:
         raise SettingsError(
             f"Intervals need at least 2 draws; got {posterior.n_draws}. Fit with n_draws=1000."

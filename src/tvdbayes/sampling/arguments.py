@@ -1,13 +1,12 @@
 """Checks of the arguments of `posterior_bootstrap`, and what "auto" stands for."""
 
 from collections.abc import Sequence
-from numbers import Integral, Real
-from typing import TypeGuard
 
 import numpy as np
 
 from tvdbayes._array import Device
 from tvdbayes._errors import SettingsError
+from tvdbayes._validate import is_number, is_whole, whole_number
 from tvdbayes.models.model import Model
 from tvdbayes.objective.divergences import TVD, AbstractDivergence
 from tvdbayes.objective.partitions import Bins, learn_bins, median_cell
@@ -24,18 +23,14 @@ def check_settings(
     n_draws: object, seed: object, ridge: object, n_jobs: object, memory_budget: object
 ) -> None:
     """Raise where a number is none, or out of range."""
-    if not (_whole(n_draws) and 0 <= n_draws <= _MOST_DRAWS):
-        raise SettingsError(
-            f"n_draws must be a whole number from 0 to {_MOST_DRAWS:,}; got {n_draws!r}."
-        )
-    if not (_whole(seed) and seed >= 0):
-        raise SettingsError(f"seed must be a whole number of at least 0; got {seed!r}.")
+    whole_number("n_draws", n_draws, 0, _MOST_DRAWS)
+    whole_number("seed", seed, 0)
     named = isinstance(ridge, str) and ridge == "auto"
-    if not (named or (_number(ridge) and 0 <= ridge < np.inf)):
+    if not (named or (is_number(ridge) and 0 <= ridge < np.inf)):
         raise SettingsError(f'ridge must be "auto" or a number of at least 0; got {ridge!r}.')
-    if not (n_jobs is None or (_whole(n_jobs) and (n_jobs == -1 or n_jobs >= 1))):
+    if not (n_jobs is None or (is_whole(n_jobs) and (n_jobs == -1 or n_jobs >= 1))):
         raise SettingsError(f"n_jobs must be at least 1, or -1 for all cores; got {n_jobs!r}.")
-    if not (_number(memory_budget) and memory_budget > 0):
+    if not (is_number(memory_budget) and memory_budget > 0):
         raise SettingsError(f"memory_budget must be a number of bytes; got {memory_budget!r}.")
 
 
@@ -104,13 +99,3 @@ def device_named(name: object, model: Model, n_jobs: int | None) -> Device:
             f"{type(model.family).__name__} is computed with NumPy only. Leave device out."
         )
     return Device.named(name)
-
-
-def _whole(value: object) -> TypeGuard[int]:
-    """Whether this is a whole number; True and False are not."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _number(value: object) -> TypeGuard[float]:
-    """Whether this is a number; True and False are not."""
-    return isinstance(value, Real) and not isinstance(value, bool)

@@ -8,6 +8,7 @@ import numpy as np
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
+from tvdbayes._validate import probability
 from tvdbayes.sampling.html import html_table
 
 __all__ = ["IntervalKind", "Summary", "intervals", "summarise"]
@@ -155,8 +156,7 @@ def _without_rounding(draws: Array, kld_draws: Array) -> Array:
 
 def intervals(draws: Array, interval: float = 0.9, kind: IntervalKind = "equal") -> Array:
     """Ends (2, d) of the interval of each column of draws (B, d)."""
-    if not 0 < interval < 1:
-        raise SettingsError(f"interval must lie between 0 and 1; got {interval}. Try 0.9.")
+    probability("interval", interval, 0.9)
     if kind not in ("equal", "hdi"):
         raise SettingsError(f'kind must be "equal" (tails) or "hdi" (shortest); got {kind!r}.')
     n = len(draws)

@@ -27,13 +27,14 @@ variation distance. arXiv:2010.13456.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 
 from tvdbayes._array import in_parts
 from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, IntArray
+from tvdbayes._validate import whole_number
 from tvdbayes.data.cells import Cells
 
 __all__ = [
@@ -179,10 +180,7 @@ class Prior:
                 f"alpha must be a positive number of rows; got {self.alpha!r}. "
                 "Leave the prior out for alpha = 0."
             )
-        if not (isinstance(self.n_atoms, Integral) and 1 <= self.n_atoms <= _MOST_ATOMS):
-            raise SettingsError(
-                f"n_atoms must be a whole number from 1 to {_MOST_ATOMS:,}; got {self.n_atoms!r}."
-            )
+        whole_number("n_atoms", self.n_atoms, 1, _MOST_ATOMS)
         if not (callable(self.base_measure) or isinstance(self.base_measure, Cells)):
             raise SettingsError(
                 "base_measure must be a table (Cells) or a function (rng, size) to (x, y); "

@@ -1,4 +1,4 @@
-"""Fits to rows that no single worker can hold: every sum over rows is a map and a tree of sums."""
+"""Fits to rows on several workers: every sum over rows is computed by chunk and added up."""
 
 from tvdbayes.large.cluster._chunks import Chunk, Rules, spread_of
 from tvdbayes.large.cluster._dask import dask_module
@@ -6,19 +6,19 @@ from tvdbayes.large.cluster._groups import groups_for, scaled_up
 from tvdbayes.large.cluster._memory import give_memory_back
 from tvdbayes.large.cluster._rows import AbstractRows, DaskRows, HeldRows, joined, result_of
 from tvdbayes.large.cluster._solve import solve_rows
-from tvdbayes.large.cluster._sums import Given, Likelihood, Losses, Masses, Pulls
+from tvdbayes.large.cluster._sums import DataMasses, Gradient, Likelihood, Loss, ModelMasses
 from tvdbayes.large.cluster._weights import RowWeights
 
 __all__ = [
     "AbstractRows",
     "Chunk",
     "DaskRows",
-    "Given",
+    "DataMasses",
+    "Gradient",
     "HeldRows",
     "Likelihood",
-    "Losses",
-    "Masses",
-    "Pulls",
+    "Loss",
+    "ModelMasses",
     "RowWeights",
     "Rules",
     "dask_module",

@@ -1,4 +1,4 @@
-"""Rows that lie together on a worker, and what all of them share."""
+"""Chunks of encoded rows on a worker, and what all chunks share."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,12 +16,13 @@ from tvdbayes.models.predictors import AbstractBound
 from tvdbayes.objective import Layout, Pairs
 from tvdbayes.objective.partitions import Bins, Distinct, Grouping
 
-__all__ = ["Chunk", "Piece", "Rules", "pieces_of", "spread_of"]
+__all__ = ["Batch", "Chunk", "Rules", "batches_of", "spread_of"]
 
 _FEWEST, _MOST = 1 << 12, 1 << 14
-"""Rows of a piece: many, so that adding its units to the sum costs little beside it; few, so that
+"""Rows of a batch: many, so that adding its units to the sum costs little beside it; few, so that
 its arrays stay near the cache."""
 _ELEMENTS = 1 << 21
+"""Rows x draws x nodes of a batch: 16 MiB for each array."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +149,7 @@ class Rules:
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class Batch:
     """So many rows of a chunk as are computed at a time."""
 
     rules: Rules
@@ -165,8 +166,8 @@ class Piece:
             return Pairs(family, bound, _each(cells.n_x), ones, cells.trials[:, None])
         x_of_pair = Segments(np.repeat(np.arange(cells.n_x), y.size), cells.n_x)
         trials = np.repeat(cells.trials, y.size)
-        # An outcome of others may be impossible here: it gets no mass, and one that is possible
-        # to be evaluated at.
+        # An outcome of another row may be impossible for this one: it gets no mass, and the pmf is
+        # evaluated at an outcome that is possible.
         outcome = np.where(self._possible, y, cells.y[:, None])
         return Pairs(family, bound, x_of_pair, outcome.reshape(-1, 1), trials[:, None])
 
@@ -202,7 +203,7 @@ class Piece:
         if (number < 0).any():
             raise DataError(
                 "The data changed while they were read: an outcome is below all that were there. "
-                "Fit again when nobody writes to them."
+                "Fit again when the files are complete."
             )
         units = self.groups.astype(np.intp) * bins.n_bins + number[:, None]
         found: Array = self._ones(units).T @ weights
@@ -237,18 +238,18 @@ def _each(n: int) -> Segments:
     return Segments(np.arange(n), n)
 
 
-def pieces_of(chunk: Chunk, rules: Rules, n_draws: int) -> Iterator[Piece]:
+def batches_of(chunk: Chunk, rules: Rules, n_draws: int) -> Iterator[Batch]:
     """The rows of a chunk, so many at a time as suit so many draws."""
     wanted = _ELEMENTS // (max(n_draws, 1) * rules.nodes[1].size)
     size = max(min(wanted, _MOST), _FEWEST)
-    # All rows of a chunk may have a weight of 0: nothing is a sum too.
+    # All rows of a chunk may have a weight of 0: an empty sum is valid.
     for start in range(0, max(len(chunk.x), 1), size):
         rows = slice(start, start + size)
         cells = chunk.cells(rows, rules.scale_on.names)
         each = np.arange(cells.n_x)
         grouped = Grouping(each, each, each[None])
         layout = Layout(rules.model, cells, Distinct(), rules.scale_on, grouped=grouped)
-        yield Piece(rules, layout, chunk.groups[rows])
+        yield Batch(rules, layout, chunk.groups[rows])
 
 
 def spread_of(cells: Cells) -> Cells:

@@ -1,4 +1,4 @@
-"""Groups of rows for data of which only a sample is at hand."""
+"""Groups of rows for data of which only a sample is in memory."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What workers do not need is given back, so that it is there for rows."""
+"""Return unused memory of a worker to the operating system."""
 
 import ctypes
 import sys
@@ -17,5 +17,5 @@ def give_memory_back() -> None:
     if "pyarrow" in sys.modules:
         sys.modules["pyarrow"].default_memory_pool().release_unused()
     with suppress(AttributeError, OSError, TypeError):
-        # glibc has this; where there is something else, nothing is done.
+        # Only glibc has this function; other systems do nothing.
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,4 +1,4 @@
-"""Problems whose values and derivatives are sums over rows that lie elsewhere."""
+"""Optimisation problems whose values and derivatives are sums over rows on workers."""
 
 from dataclasses import dataclass, replace
 
@@ -7,16 +7,16 @@ import numpy as np
 from tvdbayes._array import tiny
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.large.cluster._rows import AbstractRows
-from tvdbayes.large.cluster._sums import Given, Likelihood, Losses, Masses, Pulls
+from tvdbayes.large.cluster._sums import DataMasses, Gradient, Likelihood, Loss, ModelMasses
 from tvdbayes.objective import GroupExpansion, Penalty, RowExpansion, RowPoint, gauss_newton
 from tvdbayes.objective.divergences import TVD, AbstractComparison
 from tvdbayes.solvers import Accuracy
 
-__all__ = ["SummedGroups", "SummedRows", "Table"]
+__all__ = ["SummedGroups", "SummedRows", "UnitMasses"]
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class UnitMasses:
     """The masses of reweighted data, in the units that have any.
 
     Parameters
@@ -39,9 +39,11 @@ class Table:
     whole: Array | None
 
     @classmethod
-    def make(cls, rows: AbstractRows, draws: IntArray, units: IntArray | None = None) -> "Table":
+    def make(
+        cls, rows: AbstractRows, draws: IntArray, units: IntArray | None = None
+    ) -> "UnitMasses":
         """Add up the weights of the draws with these numbers, in units that are known or found."""
-        data, whole, total = rows.total(Given(draws))
+        data, whole, total = rows.total(DataMasses(draws))
         folded = rows.rules.bins is None
         if units is None:
             units = np.flatnonzero((whole if folded else data).max(1) > 0)
@@ -55,7 +57,7 @@ class Table:
             np.maximum(whole[units] * mass, tiny(whole)) if folded else None,
         )
 
-    def take(self, index: IntArray) -> "Table":
+    def take(self, index: IntArray) -> "UnitMasses":
         """The draws in these places."""
         whole = None if self.whole is None else self.whole.take(index, axis=1)
         data = self.data.take(index, axis=1)
@@ -81,7 +83,7 @@ class SummedGroups:
     """
 
     rows: AbstractRows
-    table: Table
+    table: UnitMasses
     penalty: Penalty
     anchor: Array
     accuracy: Accuracy
@@ -114,7 +116,7 @@ class SummedGroups:
     def masses(self, theta: Array) -> Array:
         """Model masses (U, B) of the units."""
         table = self.table
-        (mass,) = self.rows.total(Masses(table.draws, theta))
+        (mass,) = self.rows.total(ModelMasses(table.draws, theta))
         return mass[table.units] * (table.share / self.rows.rules.n_partitions)
 
     def distance(self, theta: Array) -> Array:
@@ -155,7 +157,7 @@ class GroupsPoint:
         slope, curvature = self.compared.derivatives(tau, dual)
         at_units = np.zeros((problem.rows.rules.n_units, problem.n_draws))
         at_units[table.units] = slope * (table.share / problem.rows.rules.n_partitions)
-        (grad,) = problem.rows.total(Pulls(table.draws, self.theta, at_units))
+        (grad,) = problem.rows.total(Gradient(table.draws, self.theta, at_units))
         grad = grad + problem.penalty.grad(self.theta)
         jacobian = problem.anchor * self.mass
         hess = gauss_newton(jacobian, curvature)
@@ -204,7 +206,7 @@ class SummedRows:
 
     def distance(self, theta: Array) -> Array:
         """The divergence from data of which no two rows have the same x, (B,)."""
-        (loss,) = self.rows.total(Losses(self.draws, theta))
+        (loss,) = self.rows.total(Loss(self.draws, theta))
         return loss * self.share
 
     def value(self, theta: Array) -> Array:

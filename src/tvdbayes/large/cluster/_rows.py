@@ -22,6 +22,7 @@ __all__ = ["AbstractRows", "DaskRows", "HeldRows", "joined", "result_of"]
 Part = TypeVar("Part")
 
 _BRANCHES = 8
+"""Parts that one task adds up."""
 
 
 class AbstractRows(ABC):
@@ -69,7 +70,9 @@ class DaskRows(AbstractRows):
         # As the result of a task it is sent to each worker once, and made again if that dies; what
         # a client scatters to a worker is lost with it.
         asked = submit(_same, wanted, pure=False)
-        parts = self.client.map(_there, self.chunks, rules=self._rules, wanted=asked, pure=False)
+        parts = self.client.map(
+            _over_and_trim, self.chunks, rules=self._rules, wanted=asked, pure=False
+        )
         found: Sums = result_of(_tree(parts, lambda some: submit(_sum, some, pure=False)))
         return found
 
@@ -87,7 +90,7 @@ def _over(chunk: Chunk, rules: Rules, wanted: AbstractSum) -> Sums:
         return wanted.over(chunk, rules)
 
 
-def _there(chunk: Chunk, rules: Rules, wanted: AbstractSum) -> Sums:
+def _over_and_trim(chunk: Chunk, rules: Rules, wanted: AbstractSum) -> Sums:
     found = _over(chunk, rules, wanted)
     give_memory_back()
     return found
@@ -112,14 +115,14 @@ def joined(client: Any, parts: Sequence[Any], join: Callable[[Sequence[Any]], An
 
 
 def result_of(future: Any) -> Any:
-    """The result of a task; workers that die of it are an error that says so."""
+    """The result of a task; raise `MemoryBudgetError` if its workers died."""
     try:
         return future.result()
     except TVDBayesError as error:
-        # The client keeps what was raised, and with its traceback all that was in reach: chunks.
-        said = type(error)(str(error))
+        # The client keeps the error, and its traceback would keep chunks in memory.
+        copied = type(error)(str(error))
         error.__traceback__ = None
-        raise said from None
+        raise copied from None
     except dask_module("distributed").KilledWorker as error:
         raise MemoryBudgetError(
             "Workers were lost again and again over the same rows, most likely for want of "

@@ -1,4 +1,10 @@
-"""Algorithm 1 on rows that lie elsewhere: the unweighted data first, then all draws together."""
+"""Algorithm 1 of the paper on rows on workers: the unweighted data first, then blocks of draws.
+
+References
+----------
+Knoblauch, J. and Vomfell, L. (2020). Robust Bayesian inference for discrete outcomes with the total
+variation distance. arXiv:2010.13456.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,7 +13,7 @@ import numpy as np
 
 from tvdbayes._array import tiny
 from tvdbayes._typing import Array
-from tvdbayes.large.cluster._problems import SummedGroups, SummedRows, Table
+from tvdbayes.large.cluster._problems import SummedGroups, SummedRows, UnitMasses
 from tvdbayes.large.cluster._rows import AbstractRows
 from tvdbayes.large.cluster._sums import Slopes
 from tvdbayes.large.cluster._weights import UNWEIGHTED
@@ -18,6 +24,8 @@ from tvdbayes.solvers import Accuracy, Solution, newton
 __all__ = ["solve_rows"]
 
 _MOST_DRAWS = 64
+"""Draws that are solved together; each sum over rows serves all of them."""
+
 _UNITS_BY_DRAWS = 1 << 20
 """Units x draws of one sum: 8 MiB, which is what a task may carry without a complaint of Dask."""
 _JACOBIAN = 1 << 25
@@ -49,7 +57,7 @@ def solve_rows(
         Robust estimate and maximum likelihood of a sample, in the user's coordinates.
     n_draws : int
     ridge : float
-        Penalty on the variance of the linear predictor; never on the ordinary twin.
+        Penalty on the variance of the linear predictor; never on the likelihood fit.
     progress : callable, optional
         Called with the draws done and the draws in all.
 
@@ -60,7 +68,7 @@ def solve_rows(
     """
     bound = rows.rules.bound
     starts = bound.from_user(np.column_stack([start, ordinary]))
-    table = Table.make(rows, np.array([UNWEIGHTED]))
+    table = UnitMasses.make(rows, np.array([UNWEIGHTED]))
     goal = _accuracy(rows, table)
     twin = SummedRows(rows, table.draws, table.share, _penalty(rows, 0.0, starts[:, 1]))
     plain = newton(twin, starts[:, 1:])
@@ -79,7 +87,7 @@ def solve_rows(
     size = _together(rows)
     for first in range(0, n_draws, size):
         draws = np.arange(first, min(first + size, n_draws))
-        table = Table.make(rows, draws, groups.table.units)
+        table = UnitMasses.make(rows, draws, groups.table.units)
         same = np.ones(draws.size)
         robust = newton(replace(groups, table=table), found.theta * same, tau=goal.begin)
         its = replace(twin, draws=draws, share=table.share)
@@ -91,7 +99,7 @@ def solve_rows(
     return unweighted, _joined(parts, bound.n_params)
 
 
-def _accuracy(rows: AbstractRows, table: Table) -> Accuracy:
+def _accuracy(rows: AbstractRows, table: UnitMasses) -> Accuracy:
     """How finely to solve: finer than what chance does to the groups and to the draws."""
     rules = rows.rules
     n_obs = 1 / table.share[0]
@@ -114,7 +122,7 @@ def _penalty(rows: AbstractRows, ridge: float, reference: Array) -> Penalty:
 
 
 def _groups(
-    rows: AbstractRows, table: Table, ridge: float, reference: Array, goal: Accuracy
+    rows: AbstractRows, table: UnitMasses, ridge: float, reference: Array, goal: Accuracy
 ) -> SummedGroups:
     """The problem of a table of one draw, with derivatives taken at the reference (d,)."""
     mass, slopes = rows.total(Slopes(table.draws, reference[:, None]))

@@ -1,7 +1,7 @@
-"""Random weights of rows that are made again whenever they are needed, and never kept.
+"""Random weights of rows, computed again whenever they are needed and never stored.
 
-A weight depends on the seed, the block of eight draws, the number of the chunk, and the place of
-the row in it: nothing else, so a chunk that is lost and read again gets the same weights.
+A weight depends only on the seed, the block of eight draws, the number of the chunk, and the place
+of the row in it, so a chunk that is lost and read again gets the same weights.
 """
 
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ UNWEIGHTED = -1
 _BLOCK = 8
 """Draws that share a generator."""
 _AT_ONCE = 2048
+"""Rows whose weights are made at a time, so that they are still in the cache when copied."""
 
 
 class RowWeights:

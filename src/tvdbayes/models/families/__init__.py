@@ -1,11 +1,12 @@
-"""The law of the outcome given its linear predictors, one family per class."""
+"""The distribution of the outcome given its linear predictors, one family per class."""
 
 from tvdbayes.models.families._base import AbstractFamily, Jet, odd_trials
 from tvdbayes.models.families.bounded import Bernoulli, BetaBinomial, Binomial
 from tvdbayes.models.families.categorical import Categorical, Ordinal
+from tvdbayes.models.families.censored import Censored
 from tvdbayes.models.families.counts import DiscreteWeibull, Geometric, NegativeBinomial, Poisson
 from tvdbayes.models.families.custom import CustomFamily
-from tvdbayes.models.families.inflated import Censored, Hurdle, ZeroInflated, ZeroTruncated
+from tvdbayes.models.families.inflated import Hurdle, ZeroInflated, ZeroTruncated
 from tvdbayes.models.families.links import AbstractLink, Cloglog, Logit, Probit
 from tvdbayes.models.families.neighbours import Neighbour, neighbours
 
@@ -49,7 +50,7 @@ COUNT_FAMILIES: tuple[AbstractFamily, ...] = (
     NegativeBinomial(),
     DiscreteWeibull(),
 )
-"""Counts without a largest value; doors know them by name."""
+"""Counts without a largest value, known by name."""
 
 LINKED_FAMILIES: tuple[type[Bernoulli | Binomial | BetaBinomial], ...] = (
     Bernoulli,

@@ -1,4 +1,4 @@
-"""The contract of a family: the law of y given its linear predictors.
+"""The contract of a family: the distribution f(y | eta) of y given its linear predictors.
 
 Conventions
 -----------
@@ -17,7 +17,7 @@ import numpy as np
 from tvdbayes._array import xp
 from tvdbayes._errors import FamilyError, listing
 from tvdbayes._typing import Array, BoolArray, IntArray
-from tvdbayes.data.cells import LARGEST
+from tvdbayes._validate import LARGEST, bad_trials
 
 __all__ = ["AbstractFamily", "Jet", "bordered", "from_triangle", "odd_trials"]
 
@@ -42,7 +42,7 @@ def bordered(inner: Array, side: Array, corner: Array) -> Array:
 
 
 class AbstractFamily(ABC):
-    """The law of a discrete outcome given its linear predictors."""
+    """The distribution of a discrete outcome given its linear predictors."""
 
     name: ClassVar[str]
     needs: ClassVar[str]
@@ -88,7 +88,9 @@ class AbstractFamily(ABC):
 
     @property
     def spikes(self) -> tuple[float, ...]:
-        """Outcomes with a law of their own, which bins must not join with their neighbours."""
+        """Outcomes with a probability of their own, which bins must not join with their
+        neighbours.
+        """
         return ()
 
     @property
@@ -97,7 +99,7 @@ class AbstractFamily(ABC):
         return False
 
     def cumulant(self, eta: Array, trials: Array) -> Jet:
-        """The cumulant of a `canonical` law, each of one predictor's shape: K, K', K''."""
+        """The cumulant of a `canonical` family, each of one predictor's shape: K, K', K''."""
         raise NotImplementedError(f"{type(self).__name__} is not canonical.")
 
     @abstractmethod
@@ -173,8 +175,8 @@ class AbstractFamily(ABC):
             mass = weights[part] * xp.exp(power * log_pmf)
             total = total + mass.sum(0)
             first = first + power * (mass * score).sum(1)
-            bend = power * score[:, None] * score + curvature
-            second = second + power * (mass * bend).sum(2)
+            curved = power * score[:, None] * score + curvature
+            second = second + power * (mass * curved).sum(2)
         return total, first, second
 
     def check_outcomes(
@@ -184,10 +186,7 @@ class AbstractFamily(ABC):
         if self.needs_trials:
             odd = odd_trials(trials)
             if odd.any():
-                raise FamilyError(
-                    "Trials must be whole numbers of at least 1, below 2**53; "
-                    f"{listing(odd, trials, unit, numbers)}. Check the trials."
-                )
+                raise FamilyError(bad_trials(listing(odd, trials, unit, numbers)))
         huge = y > LARGEST
         if huge.any():
             raise FamilyError(
@@ -204,6 +203,6 @@ class AbstractFamily(ABC):
 
 
 def odd_trials(trials: Array) -> BoolArray:
-    """Which trials are no whole numbers of at least 1 and below 2**53."""
+    """Which trials are not whole numbers from 1 to 2**53 - 1."""
     odd: BoolArray = ~((trials >= 1) & (trials <= LARGEST) & (trials == xp.round(trials)))
     return odd

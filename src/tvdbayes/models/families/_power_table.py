@@ -55,10 +55,10 @@ def _from_table(family: AbstractFamily, eta: Array, power: float) -> Jet:
     c = c.take(cell, axis=1)
     log_total = ((((c[5] * at + c[4]) * at + c[3]) * at + c[2]) * at + c[1]) * at + c[0]
     slope = (((5 * c[5] * at + 4 * c[4]) * at + 3 * c[3]) * at + 2 * c[2]) * at + c[1]
-    bend = ((20 * c[5] * at + 12 * c[4]) * at + 6 * c[3]) * at + 2 * c[2]
+    curvature = ((20 * c[5] * at + 12 * c[4]) * at + 6 * c[3]) * at + 2 * c[2]
     total = np.exp(log_total)
-    slope, bend = slope * _PER_UNIT, bend * _PER_UNIT**2
-    return total, (total * slope)[None], (total * (slope * slope + bend))[None, None]
+    slope, curvature = slope * _PER_UNIT, curvature * _PER_UNIT**2
+    return total, (total * slope)[None], (total * (slope * slope + curvature))[None, None]
 
 
 @lru_cache(maxsize=16)

@@ -1,4 +1,8 @@
-"""Sums over counts without a largest value, to all digits, by few nodes."""
+"""Nodes and weights for sums over counts without a largest value.
+
+A sum over a long stretch of counts is replaced by a weighted sum over few of them (Gaussian
+quadrature for sums), which is exact to rounding where the pmf is smooth.
+"""
 
 import numpy as np
 
@@ -11,9 +15,13 @@ __all__ = ["bump_nodes", "count_nodes", "mean_by_sum", "panels"]
 _SIDE = 64
 """Nodes on either side of the mean: 16 deviations of a wide bump."""
 _FIRST = 24.0
+"""Counts below this are summed one by one."""
+
 _FARTHEST = 1e15
 """Beyond this many, neighbouring counts are the same floating-point number."""
 _NARROWEST, _WIDEST = 0.002, 0.5
+"""Growth of stretches, as a share of y: at least the first, so that sums end; at most the second,
+so that Gauss nodes stay accurate."""
 
 
 def panels(reach: Array, width: Array, ndim: int) -> tuple[Array, Array]:
@@ -42,7 +50,7 @@ def count_nodes(mean: Array, dispersion: Array) -> tuple[Array, Array]:
 
 
 def bump_nodes(mean: Array, variance: Array) -> tuple[Array, Array]:
-    """Nodes for sums of a law (or a power of it) that is a smooth bump of this mean and variance.
+    """Nodes for sums of a unimodal pmf (or a power of it) with this mean and variance.
 
     Where it is wide, a sum over every step-th outcome times the step is the whole sum to all digits
     (the trapezoid rule on a smooth bump).

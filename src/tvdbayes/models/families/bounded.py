@@ -1,4 +1,16 @@
-"""Outcomes with a largest value: one yes/no answer, or a number of successes."""
+"""Outcomes with a largest value: one yes/no answer, or a number of successes.
+
+With pi the success probability, a function of the first predictor by the link, and m trials,
+
+    Bernoulli        f(1) = pi,  f(0) = 1 - pi
+    binomial         f(y) = C(m, y) pi**y (1 - pi)**(m - y)
+    beta-binomial    f(y) = C(m, y) B(y + a, m - y + b) / B(a, b),
+                     a = pi / phi,  b = (1 - pi) / phi,  phi = exp(eta_2)
+
+References
+----------
+Loader, C. (2000). Fast and accurate computation of binomial probabilities.
+"""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -6,6 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from tvdbayes._array import (
+    HALF_LOG_2PI,
     digamma_gap,
     excess_exp,
     gammaln,
@@ -25,15 +38,28 @@ from tvdbayes.models.families.links import AbstractLink, Logit, require_link
 __all__ = ["Bernoulli", "BetaBinomial", "Binomial"]
 
 _DEGENERATE = 1e-6
-# Below this many trials, the plain formula is right to 13 digits, and faster.
+"""A distribution that leaves less than this for all outcomes but one is degenerate: its parameters
+can move without a visible change of the probabilities."""
+
 _SMALL = 50
-_HALF_LOG_2PI = 0.9189385332046727
+"""Below this many trials the binomial coefficient by log-gamma is right to 13 digits, and
+faster."""
+
 _LARGE_DISPERSION = 60.0
+"""Bound on the log dispersion: exp of it, times any count, can still be squared."""
+
 _TINY = 1e-100
+"""Probabilities are at least this, so that their reciprocals can be squared."""
+
 _MOST_TRIALS = 1_000_000
+"""Outcomes of a sum over the whole support: arrays of this size take 8 MiB for each row."""
+
 _FEW_TRIALS = 40
+"""Up to this many trials rising factorials are products, which is faster than special functions."""
+
 _LISTED = 500
-"""Trials up to which all outcomes are listed in sums; of more, some stand for the others."""
+"""Trials up to which all outcomes are listed in sums; of more, weighted nodes represent the
+others."""
 """Up to so many trials, products are multiplied out: much faster than gamma functions."""
 _PLAIN = 2000.0
 """Up to trials and sizes of this sum, plain gamma functions lose less than 1e-11."""
@@ -181,7 +207,7 @@ class Binomial(AbstractFamily):
         (log_prob, *_), (log_rest, *_) = self.link.log_tails(eta)
         peak = (
             0.5 * xp.log(trials / (some * rest))
-            - _HALF_LOG_2PI
+            - HALF_LOG_2PI
             + (stirling_error(trials) - stirling_error(some) - stirling_error(rest))
         )
         inner = (
@@ -224,8 +250,8 @@ class Binomial(AbstractFamily):
 class BetaBinomial(AbstractFamily):
     """Successes in known trials whose probability varies from row to row.
 
-    The probability has a beta law with its mean given by the first predictor, through the link;
-    the second is the logarithm of its dispersion, 1 / (a + b). Towards minus infinity the law
+    The probability has a beta distribution with its mean given by the first predictor, through the
+    link; the second is the logarithm of its dispersion, 1 / (a + b). Towards minus infinity the law
     becomes binomial.
 
     Parameters
@@ -270,7 +296,7 @@ class BetaBinomial(AbstractFamily):
         return True
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
-        (prob, slope, bend), (rest, _, _) = (
+        (prob, slope, curvature), (rest, _, _) = (
             self.link.tail(xp.array(success), eta[0]) for success in (True, False)
         )
         prob, rest = xp.maximum(prob, _TINY), xp.maximum(rest, _TINY)
@@ -296,7 +322,7 @@ class BetaBinomial(AbstractFamily):
         in_a, in_b, aa, bb = in_a - whole, in_b - whole, aa - whole_2, bb - whole_2
         step = slope * size
         first = xp.stack([step * (in_a - in_b), -(a * in_a + b * in_b)])
-        both = bend * size * (in_a - in_b) + step * step * (aa + 2 * whole_2 + bb)
+        both = curvature * size * (in_a - in_b) + step * step * (aa + 2 * whole_2 + bb)
         mixed = step * (b * (whole_2 + bb) - a * (aa + whole_2)) - first[0]
         own = a * a * aa - 2 * a * b * whole_2 + b * b * bb - first[1]
         return value, first, from_triangle([both], [mixed, own])

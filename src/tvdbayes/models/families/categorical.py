@@ -1,4 +1,18 @@
-"""Outcomes that are names, with or without an order; y holds their numbers 0, 1, ..."""
+"""Outcomes that are names, with or without an order; y holds their numbers 0, 1, ...
+
+With K levels,
+
+    categorical    f(j) = exp(eta_j) / sum_l exp(eta_l)
+    ordinal        f(j) = F(c_j - eta) - F(c_{j - 1} - eta),  c_0 = 0,
+                   c_j = c_{j - 1} + exp(gap_j)
+
+where F is the inverse of the link.
+
+References
+----------
+McCullagh, P. (1980). Regression models for ordinal data. Journal of the Royal Statistical Society B
+42, 109-142.
+"""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
@@ -8,13 +22,17 @@ import numpy as np
 from tvdbayes._array import xp
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray
+from tvdbayes._validate import one_of
 from tvdbayes.models.families._base import AbstractFamily, Jet
 from tvdbayes.models.families.links import AbstractLink, Logit, require_link
 
 __all__ = ["Categorical", "Ordinal"]
 
 _CERTAIN = 1e-6
+"""A distribution that leaves less than this for all levels but one is degenerate."""
+
 _LARGE_GAP = 60.0
+"""Bound on the log gap between two cutpoints: exp of it, and its square, are finite."""
 
 
 class _Levels(AbstractFamily):
@@ -75,7 +93,7 @@ class Categorical(_Levels):
         Names of the outcomes 0, 1, ...
     coding : str
         "reference": log odds of each further level against the first. "sum": log odds against the
-        average. A ridge pulls on the slopes that are parameters, those of all levels but the
+        average. A ridge shrinks the slopes that are parameters, those of all levels but the
         first, so under a strong one it matters which level is first; less so with "sum".
 
     Examples
@@ -101,8 +119,7 @@ class Categorical(_Levels):
 
     def __post_init__(self) -> None:
         self._check_levels()
-        if self.coding not in ("reference", "sum"):
-            raise SettingsError(f'coding must be "reference" or "sum"; got {self.coding!r}.')
+        one_of("coding", self.coding, ("reference", "sum"))
 
     @property
     def predictors(self) -> tuple[str, ...]:
@@ -126,12 +143,12 @@ class Categorical(_Levels):
         hit = number == y
         value = xp.where(hit, whole - peak, 0.0).sum(0) - xp.log(total)
         off = hit - prob
-        bend = xp.where(number[:, None] == number, prob, 0.0) - prob[:, None] * prob
+        curvature = xp.where(number[:, None] == number, prob, 0.0) - prob[:, None] * prob
         if self.coding == "reference":
-            return value, off[1:], -bend[1:, 1:] + 0 * value
+            return value, off[1:], -curvature[1:, 1:] + 0 * value
         # Every predictor counts with -1 for the first level.
         first = off[1:] - off[0]
-        second = -(bend[1:, 1:] - bend[1:, :1] - bend[:1, 1:] + bend[0, 0])
+        second = -(curvature[1:, 1:] - curvature[1:, :1] - curvature[:1, 1:] + curvature[0, 0])
         return value, first, second + 0 * value
 
     def slopes(self, y: Array, eta: Array, trials: Array) -> tuple[Array, Array]:
@@ -174,7 +191,7 @@ class Ordinal(_Levels):
     Examples
     --------
     By name it is "ordinal", for numbers and for ordered categories; names in a column of text have
-    no order, so the law must say it:
+    no order, so the family must say it:
 
     >>> import numpy as np, tvdbayes as tb
     >>> rating = np.random.default_rng(0).choice(["poor", "fair", "good"], 300, p=[0.2, 0.3, 0.5])

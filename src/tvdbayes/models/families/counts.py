@@ -1,4 +1,19 @@
-"""Counts without a largest value."""
+"""Counts without a largest value.
+
+With mu = exp(eta_1),
+
+    Poisson              f(y) = mu**y exp(-mu) / y!
+    geometric            f(y) = mu**y / (1 + mu)**(y + 1)
+    negative binomial    f(y) = C(y + r - 1, y) (mu / (mu + r))**y (r / (mu + r))**r,
+                         r = exp(-eta_2), so that the variance is mu + mu**2 / r
+    discrete Weibull     P(Y >= y) = exp(-(y / mu)**k),  k = exp(eta_2)
+
+References
+----------
+Loader, C. (2000). Fast and accurate computation of binomial probabilities.
+Nakagawa, T. and Osaki, S. (1975). The discrete Weibull distribution. IEEE Transactions on
+Reliability R-24, 300-301.
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -6,6 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from tvdbayes._array import (
+    HALF_LOG_2PI,
     digamma_gap,
     excess_exp,
     gammaln,
@@ -17,7 +33,7 @@ from tvdbayes._array import (
     xp,
 )
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes.data.cells import LARGEST
+from tvdbayes._validate import LARGEST
 from tvdbayes.models.families._base import AbstractFamily, Jet, from_triangle
 from tvdbayes.models.families._negbin import by_outcome, log_negbin
 from tvdbayes.models.families._power_table import tabulated_power_sum
@@ -26,18 +42,27 @@ from tvdbayes.models.families.links import Logit
 
 __all__ = ["DiscreteWeibull", "Geometric", "NegativeBinomial", "Poisson"]
 
-# exp of more than this overflows once squared; no count of a data set comes near.
 _LARGE = 300.0
+"""Bound on the log mean: exp of more overflows once squared, and no count of a data set comes
+near."""
+
 _LARGE_DISPERSION = 60.0
+"""Bound on the log dispersion: exp of it, times any count, can still be squared."""
+
 _LARGE_SHAPE = 5.0
+"""Bound on the log shape: beyond it the distribution is one count, or 0 and huge counts."""
+
 _PLAIN = 2000.0
 _PLAIN_LOG = 300.0
 """Up to counts and sizes of these sums plain logarithms lose less than 1e-11, and 1e-12."""
 _LARGE_HAZARD = 150.0
+"""Bound on the log hazard: nothing survives exp(150), and its square is finite."""
+
 _NOTHING = 1e-6
-# Below this many, the plain formula is right to 13 digits, and faster.
+"""A mean below this is as good as 0: the distribution is degenerate."""
+
 _SMALL = 50
-_HALF_LOG_2PI = 0.9189385332046727
+"""Below this count the pmf by log-gamma is right to 13 digits, and faster."""
 
 
 def _poisson(rng: np.random.Generator, mean: Array) -> Array:
@@ -111,7 +136,7 @@ class Poisson(_Counts):
             return y * eta - rate - gammaln(y + 1)
         # The terms above are of the size of y and cancel; Loader's form has none that do.
         count = xp.maximum(y, 1.0)
-        peak = -0.5 * xp.log(count) - _HALF_LOG_2PI - stirling_error(count)
+        peak = -0.5 * xp.log(count) - HALF_LOG_2PI - stirling_error(count)
         off: Array = xp.where(y > 0, peak - count * excess_exp(eta - xp.log(count)), -rate)
         return off
 
@@ -196,15 +221,15 @@ class NegativeBinomial(_Counts):
             value = log_negbin(y, size, log_mean)
             # Of size * (log(size + mean) - psi(size + y) + psi(size)), large terms are taken out.
             gap = size * xp.log1p((mean - y) / (size + y)) + by_outcome(self._lag, y, size)
-            bend = by_outcome(self._bend, y, size)
+            curvature = by_outcome(self._curvature, y, size)
         else:
             more = xp.log1p(mean / size)
-            rising, lag, bend = by_outcome(self._of_outcome, y, size)
+            rising, lag, curvature = by_outcome(self._of_outcome, y, size)
             value = rising + y * (log_mean - xp.log(size) - more) - size * more
             gap = size * more - lag
         first = xp.stack([off, gap + off])
         main = -mean * kept * ((size + y) / (size + mean))
-        own = bend - gap - mixed - (kept * (size / (size + y))) * (y - mean)
+        own = curvature - gap - mixed - (kept * (size / (size + y))) * (y - mean)
         return value, first, from_triangle([main], [-mixed, own])
 
     def slopes(self, y: Array, eta: Array, trials: Array) -> tuple[Array, Array]:
@@ -238,12 +263,12 @@ class NegativeBinomial(_Counts):
     @classmethod
     def _of_outcome(cls, y: Array, size: Array) -> Array:
         """The same, and what the curvature has of them, (3, ...)."""
-        return xp.stack([*cls._of_slopes(y, size), cls._bend(y, size)])
+        return xp.stack([*cls._of_slopes(y, size), cls._curvature(y, size)])
 
     @staticmethod
-    def _bend(y: Array, size: Array) -> Array:
-        bend: Array = size * size * (trigamma_gap(y, size) + y / (size * (size + y)))
-        return bend
+    def _curvature(y: Array, size: Array) -> Array:
+        curvature: Array = size * size * (trigamma_gap(y, size) + y / (size * (size + y)))
+        return curvature
 
     @staticmethod
     def _size(eta: Array) -> Array:
@@ -299,9 +324,9 @@ class DiscreteWeibull(_Counts):
         gap = xp.maximum(xp.where(y > 0, low * xp.minimum(growth, 1e200), high), 1e-300)
         value = -low + log1m_exp(-gap)
         ratio = 1 / xp.maximum(xp.expm1(xp.minimum(gap, _LARGE)), 1e-300)
-        step, bend = high_1 - low_1, high_2 - low_2
+        step, curvature = high_1 - low_1, high_2 - low_2
         first = -low_1 + ratio * step
-        second = -low_2 + ratio * bend - ratio * (1 + ratio) * step[:, None] * step
+        second = -low_2 + ratio * curvature - ratio * (1 + ratio) * step[:, None] * step
         return value, first, second
 
     @staticmethod

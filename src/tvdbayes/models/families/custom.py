@@ -1,4 +1,4 @@
-"""A family that nobody here thought of: a log pmf in, everything else made from it."""
+"""A family of the user's own: it is given by its log pmf, and the rest is computed from that."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -20,17 +20,33 @@ Scale = Literal["log", "logit", "identity"]
 Law = Callable[..., Any]
 
 _LARGE = 300.0
+"""Bound on predictors before exp, whose square is then finite."""
+
 _CERTAIN = 1e-6
+"""A distribution that leaves less than this for all outcomes but one is degenerate."""
+
 _GRID = (-1.0, 0.0, 0.7)
+"""Values of each predictor at which a family is checked: small, zero, and not symmetric."""
+
 _LONGEST = 1e12
+"""Sums over an unbounded support end at this outcome at the latest."""
+
 _MOST_STEPS = 1_000_000
+"""Steps from outcome to outcome when sampling: beyond them the support has no end in practice."""
+
 _SUMS_TO_ONE = 1e-6
+"""Error that is allowed for the sum of the pmf over its support."""
+
 _AGREES = 1e-4
+"""Error that is allowed for derivatives beside central differences."""
+
 _SMALLEST, _NEVER = -700.0, -1e6
+"""Below exp(-700) a pmf underflows and its derivatives mean nothing; the log pmf is then at least
+-1e6."""
 
 
 class CustomFamily(AbstractFamily):
-    """The law of an outcome, given by its log pmf.
+    """The distribution of an outcome, given by its log pmf.
 
     Parameters
     ----------
@@ -155,18 +171,18 @@ class CustomFamily(AbstractFamily):
         shape = np.broadcast_shapes(np.shape(y), eta.shape[1:])
         k = len(values)
         value = np.broadcast_to(np.asarray(self._law(y, *values), float), shape)
-        slope, bend = np.empty((k, *shape)), np.empty((k, k, *shape))
+        slope, curvature = np.empty((k, *shape)), np.empty((k, k, *shape))
         for j, part in enumerate(_parts(self._score(y, *values), k, "score")):
             slope[j] = part
         for i, row in enumerate(_parts(self._curvature(y, *values), k, "curvature")):
             for j, part in enumerate(_parts(row, k, "curvature")):
-                bend[i, j] = part
+                curvature[i, j] = part
         # From the parameters to their predictors.
         steps = [_steps(s, v) for s, v in zip(self.scales.values(), values, strict=True)]
         first = np.stack([slope[j] * steps[j][0] for j in range(k)])
-        second = np.empty_like(bend)
+        second = np.empty_like(curvature)
         for i, j in product(range(k), range(k)):
-            second[i, j] = bend[i, j] * steps[i][0] * steps[j][0]
+            second[i, j] = curvature[i, j] * steps[i][0] * steps[j][0]
             if i == j:
                 second[i, i] += slope[i] * steps[i][1]
         return value, first, second
@@ -345,7 +361,7 @@ def _check_start(scales: Mapping[str, Scale], start: Mapping[str, float]) -> dic
         raise SettingsError(f"start must give a number for parameters by name; got {given!r}.")
     unknown = set(start) - set(scales)
     if unknown:
-        raise SettingsError(f"start names {sorted(unknown)}, which are no parameters.")
+        raise SettingsError(f"start names {sorted(unknown)}, which are not parameters.")
     default = {"log": 1.0, "logit": 0.5, "identity": 0.0}
     chosen = {name: float(start.get(name, default[scale])) for name, scale in scales.items()}
     for name, value in chosen.items():

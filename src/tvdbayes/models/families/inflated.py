@@ -1,91 +1,44 @@
-"""Wrappers around any family of counts: too many zeros, no zeros, a largest recorded value."""
+"""Wrappers around any family of counts: too many zeros, no zeros, zeros by a hurdle.
+
+With g the pmf of the base family and pi = expit(eta) of one more predictor,
+
+    zero-inflated   f(0) = pi + (1 - pi) g(0),   f(y) = (1 - pi) g(y)
+    truncated       f(y) = g(y) / (1 - g(0)),    y >= 1
+    hurdle          f(0) = pi,                   f(y) = (1 - pi) g(y) / (1 - g(0))
+
+References
+----------
+Lambert, D. (1992). Zero-inflated Poisson regression, with an application to defects in
+manufacturing. Technometrics 34, 1-14.
+Mullahy, J. (1986). Specification and testing of some modified count data models. Journal of
+Econometrics 33, 341-365.
+"""
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
 
 from tvdbayes._array import log1m_exp, xp
-from tvdbayes._errors import FamilyError, SettingsError
+from tvdbayes._errors import FamilyError
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.models.families._base import AbstractFamily, Jet, bordered
-from tvdbayes.models.families._support import panels
+from tvdbayes.models.families._wrapper import CERTAIN, AbstractWrapper
 from tvdbayes.models.families.links import Logit
 
-__all__ = ["Censored", "Hurdle", "ZeroInflated", "ZeroTruncated"]
+__all__ = ["Hurdle", "ZeroInflated", "ZeroTruncated"]
 
-_CERTAIN = 1e-6
-_TOO_RARE = 1e-5
-"""A tail rarer than this is summed itself; a likelier one is what the rest leaves."""
 _RARE = 1e-3
-"""Above this share of counts above 0, drawing until there is one is quick."""
-_REACH = 1e6
-_MOST_BELOW = 10_000
+"""Above this share of counts above 0, rejection sampling is quick."""
+
+_MOST_STEPS = 10_000
+"""Below it, the cumulated mass is inverted step by step from 1 upwards, at most so far."""
+
 _ALMOST_NONE = 1e-9
 """A base that is so rarely above 0 is then 1."""
 
 
-class _Wrapper(AbstractFamily):
-    """What wrappers take over from the family inside."""
-
-    base: AbstractFamily
-
-    counts: ClassVar[bool] = True
-    about_zeros: ClassVar[bool] = True
-
-    def _check_base(self) -> None:
-        base: object = self.base
-        if not (isinstance(base, AbstractFamily) and base.counts):
-            raise SettingsError(
-                f"{type(self).__name__} goes around a family of counts such as Poisson(); "
-                f"got {base!r}."
-            )
-        if self.about_zeros and (
-            0.0 in base.spikes or not base.possible(xp.zeros(1), xp.ones(1)).all()
-        ):
-            raise SettingsError(
-                f"{type(self).__name__} changes how zeros arise, but {base!r} already does, or "
-                "cannot make any. Put it around a plain family of counts."
-            )
-        names = self.predictors
-        if len(set(names)) < len(names):
-            raise SettingsError(
-                f"Two predictors of {self!r} have the same name: {', '.join(names[1:])}. "
-                "Rename the parameter of the family inside."
-            )
-
-    @property
-    def on_device(self) -> bool:
-        return self.base.on_device
-
-    @property
-    def single_precision(self) -> bool:
-        return self.base.single_precision
-
-    @property
-    def predictors(self) -> tuple[str, ...]:
-        return self.base.predictors
-
-    @property
-    def needs_trials(self) -> bool:
-        return self.base.needs_trials
-
-    @property
-    def spikes(self) -> tuple[float, ...]:
-        return (*self.base.spikes, 0.0)
-
-    def saturated(self, y: Array, trials: Array) -> Array:
-        return self.base.saturated(y, trials)
-
-    def possible(self, y: Array, trials: Array) -> BoolArray:
-        return self.base.possible(y, trials)
-
-    def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
-        return self.base.nodes(eta[: len(self.base.predictors)], trials, power)
-
-
-class _WithZeros(_Wrapper):
+class _WithZeros(AbstractWrapper):
     """One more predictor: the log odds of a zero that the family inside does not make."""
 
     extra: ClassVar[str]
@@ -100,7 +53,7 @@ class _WithZeros(_Wrapper):
         return xp.concatenate([self.base.saturated(y, trials), guess[None]])
 
     def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
-        # The base may sum by strides, in which a single outcome with a law of its own is lost.
+        # The nodes of the base may skip outcomes, so 0 gets a node of its own.
         y, weights = self.base.nodes(eta[:-1], trials, power)
         y, weights = xp.broadcast_arrays(y, weights)
         zero = xp.zeros_like(y[:1])
@@ -114,7 +67,7 @@ class _WithZeros(_Wrapper):
         return Logit().tail_slope(xp.array(True), eta[-1])[0]
 
     def degenerate(self, eta: Array, trials: Array) -> BoolArray:
-        certain: BoolArray = self.pmf(xp.zeros(eta.shape[1:]), eta, trials) > 1 - _CERTAIN
+        certain: BoolArray = self.pmf(xp.zeros(eta.shape[1:]), eta, trials) > 1 - CERTAIN
         return certain
 
 
@@ -156,7 +109,7 @@ class ZeroInflated(_WithZeros):
         self._check_base()
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
-        inside, score, bend = self.base.log_jet(y, eta[:-1], trials)
+        inside, score, curvature = self.base.log_jet(y, eta[:-1], trials)
         (log_zero, zero_1, zero_2), (log_rest, rest_1, rest_2) = Logit().log_tails(eta[-1])
         both = xp.logaddexp(log_zero, log_rest + inside)
         value = xp.where(y == 0, both, log_rest + inside)
@@ -167,7 +120,7 @@ class ZeroInflated(_WithZeros):
         first = xp.concatenate([own * score, (other * zero_1 + own * rest_1)[None]])
         mixed = own * other
         second = bordered(
-            own * bend + mixed * score[:, None] * score,
+            own * curvature + mixed * score[:, None] * score,
             -mixed * apart * score,
             other * zero_2 + own * rest_2 + mixed * apart * apart,
         )
@@ -189,7 +142,7 @@ class ZeroInflated(_WithZeros):
 
 
 @dataclass(frozen=True)
-class ZeroTruncated(_Wrapper):
+class ZeroTruncated(AbstractWrapper):
     """Counts of a base family among which zeros cannot be seen.
 
     Parameters
@@ -219,7 +172,7 @@ class ZeroTruncated(_Wrapper):
         self._check_base()
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
-        value, score, bend = self.base.log_jet(y, eta, trials)
+        value, score, curvature = self.base.log_jet(y, eta, trials)
         log_zero, zero_1, zero_2 = self.base.log_jet(xp.zeros_like(y), eta, trials)
         # A base that makes nothing but zeros leaves odds that can still be squared.
         log_zero = xp.minimum(log_zero, -1e-150)
@@ -228,7 +181,7 @@ class ZeroTruncated(_Wrapper):
         return (
             value - log_seen,
             score + odds * zero_1,
-            bend + odds * zero_2 + odds * (1 + odds) * zero_1[:, None] * zero_1,
+            curvature + odds * zero_2 + odds * (1 + odds) * zero_1[:, None] * zero_1,
         )
 
     def mean(self, eta: Array, trials: Array) -> Array:
@@ -253,7 +206,7 @@ class ZeroTruncated(_Wrapper):
             # Nearly all would be zeros: go up from 1 until the cumulated mass is enough.
             left = rng.random(int(rare.sum()))
             y = xp.ones(left.size)
-            for _ in range(_MOST_BELOW):
+            for _ in range(_MOST_STEPS):
                 left -= self.pmf(y, eta[:, rare], trials[rare])
                 open_ = left > 1e-15
                 if not open_.any():
@@ -275,13 +228,13 @@ class ZeroTruncated(_Wrapper):
         return self.base.possible(y, trials) & (y >= 1)
 
     def degenerate(self, eta: Array, trials: Array) -> BoolArray:
-        certain: BoolArray = self.pmf(xp.ones(eta.shape[1:]), eta, trials) > 1 - _CERTAIN
+        certain: BoolArray = self.pmf(xp.ones(eta.shape[1:]), eta, trials) > 1 - CERTAIN
         return certain
 
 
 @dataclass(frozen=True)
 class Hurdle(_WithZeros):
-    """Zeros by a law of their own, positive counts by the truncated base family.
+    """Zeros with a probability of their own, positive counts by the truncated base family.
 
     Parameters
     ----------
@@ -316,9 +269,9 @@ class Hurdle(_WithZeros):
         inside = ZeroTruncated(self.base).log_jet(xp.maximum(y, 1.0), eta[:-1], trials)
         tail = Logit().log_tail(y == 0, eta[-1])
         positive = y > 0
-        value, score, bend = (xp.where(positive, part, 0.0) for part in inside)
+        value, score, curvature = (xp.where(positive, part, 0.0) for part in inside)
         first = xp.concatenate([score, tail[1][None]])
-        return value + tail[0], first, bordered(bend, 0 * score, tail[2])
+        return value + tail[0], first, bordered(curvature, 0 * score, tail[2])
 
     def mean(self, eta: Array, trials: Array) -> Array:
         return (1 - self._zero(eta)) * ZeroTruncated(self.base).mean(eta[:-1], trials)
@@ -326,115 +279,3 @@ class Hurdle(_WithZeros):
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
         kept = rng.random(eta.shape[1:]) >= self._zero(eta)
         return kept * ZeroTruncated(self.base).sample(rng, eta[:-1], trials)
-
-
-@dataclass(frozen=True)
-class Censored(_Wrapper):
-    """Counts of a base family that are recorded only up to `upper`, which means "or more".
-
-    Parameters
-    ----------
-    base : AbstractFamily
-        A count family.
-    upper : int
-        The largest count that is recorded.
-
-    Examples
-    --------
-    A questionnaire whose last box says "5 or more":
-
-    >>> import numpy as np, tvdbayes as tb
-    >>> visits = np.minimum(np.random.default_rng(0).poisson(4, 2000), 5)
-    >>> law = tb.Censored(tb.Poisson(), 5)
-    >>> fit = tb.fit("visits ~ 1", {"visits": visits}, family=law, n_draws=0)
-    >>> np.exp(fit.estimate).round(1)
-    array([4.])
-    """
-
-    base: AbstractFamily
-    upper: int
-
-    about_zeros: ClassVar[bool] = False
-    name: ClassVar[str] = "censored"
-    needs: ClassVar[str] = "whole outcomes from 0 to its upper limit"
-
-    def __post_init__(self) -> None:
-        self._check_base()
-        whole = isinstance(self.upper, Integral) and not isinstance(self.upper, bool)
-        if not (whole and 1 <= self.upper <= _MOST_BELOW):
-            raise SettingsError(
-                f"upper must be a whole number from 1 to {_MOST_BELOW:,}; got {self.upper!r}."
-            )
-
-    @property
-    def on_device(self) -> bool:
-        return False
-
-    @property
-    def spikes(self) -> tuple[float, ...]:
-        return (*self.base.spikes, float(self.upper))
-
-    def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
-        value, score, bend = self.base.log_jet(xp.minimum(y, self.upper - 1.0), eta, trials)
-        at = xp.broadcast_to(y >= self.upper, value.shape)
-        if at.any():
-            eta, trials = (
-                xp.broadcast_to(eta, (len(eta), *at.shape)),
-                xp.broadcast_to(trials, at.shape),
-            )
-            if at.ndim == 2 and (at == at[:, :1]).all():
-                # Whole rows: a dispersion that they share is then seen to be shared.
-                rows = xp.flatnonzero(at[:, 0])
-                tail = self._log_tail(eta[:, rows], trials[rows])
-                value[rows], score[:, rows], bend[:, :, rows] = tail
-            else:
-                tail = self._log_tail(eta[:, at][..., None], trials[at][..., None])
-                value[at], score[:, at], bend[:, :, at] = (part[..., 0] for part in tail)
-        return value, score, bend
-
-    def _log_tail(self, eta: Array, trials: Array) -> Jet:
-        """Log of the probability of `upper` or more, with derivatives, at eta (k, n, B)."""
-        jet = self._sum(xp.arange(float(self.upper)), xp.ones(self.upper), eta, trials)
-        jet = (1 - jet[0], -jet[1], -jet[2])
-        rare = jet[0] < _TOO_RARE
-        if rare.any():
-            beyond, weights = panels(xp.array(self.upper * _REACH), xp.array(1.0), 0)
-            few = (eta[:, rare][..., None], trials[rare][..., None])
-            sums = self._sum(self.upper + beyond, weights, *few)
-            for mine, its in zip(jet, sums, strict=True):
-                mine[..., rare] = its[..., 0]
-        total = xp.maximum(jet[0], 1e-300)
-        first = jet[1] / total
-        return xp.log(total), first, jet[2] / total - first[:, None] * first
-
-    def _sum(self, y: Array, weights: Array, eta: Array, trials: Array) -> Jet:
-        """Sum of the base's pmf over y (S,), with derivatives."""
-        k, *shape = eta.shape
-        total, first, second = xp.zeros(shape), xp.zeros(eta.shape), xp.zeros((k, *eta.shape))
-        for outcome, weight in zip(y, weights, strict=True):
-            possible = self.base.possible(xp.ceil(outcome), trials)
-            at = xp.full((len(trials), 1), outcome) if possible.all() else outcome * possible
-            parts = self.base.jet(at, eta, trials)
-            for whole, part in zip((total, first, second), parts, strict=True):
-                xp.add(whole, xp.where(possible, weight * part, 0.0), out=whole)
-        return total, first, second
-
-    def mean(self, eta: Array, trials: Array) -> Array:
-        y, weights = self.nodes(eta, trials, 1.0)
-        mean: Array = (weights * y * self.pmf(y, eta[:, None], trials)).sum(0)
-        return mean
-
-    def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:
-        return xp.minimum(self.base.sample(rng, eta, trials), float(self.upper))
-
-    def nodes(self, eta: Array, trials: Array, power: float) -> tuple[Array, Array]:
-        y = xp.arange(self.upper + 1.0).reshape((-1,) + (1,) * (eta.ndim - 1))
-        possible = self.possible(y, trials)
-        return xp.where(possible, y, 0.0), possible.astype(float)
-
-    def possible(self, y: Array, trials: Array) -> BoolArray:
-        return self.base.possible(y, trials) & (y <= self.upper)
-
-    def degenerate(self, eta: Array, trials: Array) -> BoolArray:
-        full = self.pmf(xp.full(eta.shape[1:], float(self.upper)), eta, trials)
-        return self.base.degenerate(eta, trials) | (full > 1 - _CERTAIN)

@@ -1,4 +1,9 @@
-"""Links of a probability: the success probability as a function of the linear predictor."""
+"""Links of a probability: the success probability as a function of the linear predictor.
+
+logit      pi = 1 / (1 + exp(-eta))
+probit     pi = Phi(eta)
+cloglog    pi = 1 - exp(-exp(eta))
+"""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -7,19 +12,20 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtri
 
-from tvdbayes._array import erfcx, known, log1m_exp, log_ndtr, ndtr, xp
+from tvdbayes._array import HALF_LOG_2PI, erfcx, known, log1m_exp, log_ndtr, ndtr, xp
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray
 
 __all__ = ["AbstractLink", "Cloglog", "Logit", "Probit", "require_link"]
 
-# Beyond this exp overflows; every law here is degenerate long before.
 _LARGE = 700.0
-# A hazard of exp(150) leaves no chance of failure, and its square can still be multiplied.
+"""Bound on predictors: exp overflows beyond 709, and every family is degenerate long before."""
+
 _LARGE_HAZARD = 150.0
+"""Bound on the log hazard: exp(150) leaves no chance of failure, and its square is finite."""
+
 _ROOT_2 = 1.4142135623730951
 _ROOT_2_OVER_PI = 0.7978845608028654
-_HALF_LOG_2PI = 0.9189385332046727
 
 _NODES, _WEIGHTS = (np.polynomial.legendre.leggauss(16)[i] / 2 + (0.5, 0.0)[i] for i in (0, 1))
 """Gauss-Legendre nodes and weights on [0, 1]."""
@@ -222,7 +228,7 @@ class Probit(AbstractLink):
         ratio = xp.where(
             z < -1,
             _ROOT_2_OVER_PI / erfcx(far / _ROOT_2),
-            xp.exp(-z * z / 2 - _HALF_LOG_2PI) / xp.maximum(ndtr(z), 0.1),
+            xp.exp(-z * z / 2 - HALF_LOG_2PI) / xp.maximum(ndtr(z), 0.1),
         )
         # z + ratio cancels far out; its expansion in 1 / z does not.
         tail = (1 - (2 - 10 / (far * far)) / (far * far)) / far
@@ -231,11 +237,11 @@ class Probit(AbstractLink):
     def tail(self, success: BoolArray, eta: Array) -> Tail:
         sign = xp.where(success, 1.0, -1.0)
         z = sign * eta
-        density = xp.exp(-z * z / 2 - _HALF_LOG_2PI)
+        density = xp.exp(-z * z / 2 - HALF_LOG_2PI)
         return ndtr(z), sign * density, -z * density
 
     def log_density(self, eta: Array) -> tuple[Array, Array]:
-        return -eta * eta / 2 - _HALF_LOG_2PI, -eta
+        return -eta * eta / 2 - HALF_LOG_2PI, -eta
 
     def log_between(self, eta: Array, gap: Array) -> Array:
         # In the lower tail by symmetry, where the difference of tails keeps its digits.
@@ -246,7 +252,7 @@ class Probit(AbstractLink):
         wide = log_high + log1m_exp(xp.minimum(log_ndtr(low) - log_high, -1e-300))
         # A narrow gap: the density at Gauss nodes, relative to the largest of them.
         at = low + gap * _NODES.reshape((-1,) + (1,) * xp.ndim(gap))
-        log_density = -at * at / 2 - _HALF_LOG_2PI
+        log_density = -at * at / 2 - HALF_LOG_2PI
         peak = log_density.max(0)
         mass = xp.tensordot(_WEIGHTS, xp.exp(log_density - peak), 1)
         near = gap < xp.minimum(0.5, 3 / (1 + xp.abs(eta)))

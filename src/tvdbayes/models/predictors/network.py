@@ -5,7 +5,6 @@ Written with `xp`: the same lines predict with NumPy here, and are trained by JA
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from tvdbayes._array import Device
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray, IntArray
+from tvdbayes._validate import finite_number, is_number, is_whole, one_of, whole_number
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.predictors._base import AbstractBound, AbstractPredictor, EndWords
 from tvdbayes.models.predictors._layers import ACTIVATIONS, Layers
@@ -104,28 +104,17 @@ class MLP(AbstractPredictor):
 
     def __post_init__(self) -> None:
         given: object = self.hidden
-        if not (isinstance(given, tuple) and all(_whole(n) and n >= 1 for n in given)):
+        if not (isinstance(given, tuple) and all(is_whole(n) and n >= 1 for n in given)):
             raise SettingsError(
                 f"MLP needs hidden layers of whole numbers of nodes, such as (50,); got {given!r}."
             )
-        if self.activation not in ACTIVATIONS:
-            raise SettingsError(
-                f"activation must be one of {', '.join(map(repr, ACTIVATIONS))}; "
-                f"got {self.activation!r}."
-            )
+        one_of("activation", self.activation, tuple(ACTIVATIONS))
         for name in ("epochs", "batch_rows"):
-            if not (_whole(getattr(self, name)) and getattr(self, name) >= 1):
-                raise SettingsError(
-                    f"{name} must be a whole number of at least 1; got {getattr(self, name)!r}."
-                )
-        for name, low in (("learning_rate", 0.0), ("second_rate", 0.0), ("weight_decay", -1.0)):
-            value = getattr(self, name)
-            if not (_number(value) and max(low, 0.0) <= value < np.inf and value > low):
-                raise SettingsError(
-                    f"{name} must be a number {'above' if low == 0 else 'of at least'} 0; "
-                    f"got {value!r}."
-                )
-        if not (_number(self.hold_out) and 0 <= self.hold_out < 1):
+            whole_number(name, getattr(self, name), 1)
+        for name in ("learning_rate", "second_rate"):
+            finite_number(name, getattr(self, name), above=0.0)
+        finite_number("weight_decay", self.weight_decay, least=0.0)
+        if not (is_number(self.hold_out) and 0 <= self.hold_out < 1):
             raise SettingsError(
                 f"hold_out must be a share of at least 0 and below 1; got {self.hold_out!r}."
             )
@@ -281,11 +270,3 @@ class BoundNetwork(AbstractBound):
                 biases[:] += np.einsum("p,pj...->j...", shift, weights)
                 weights[:] *= scale.reshape(-1, *(1,) * (weights.ndim - 1))
         return found
-
-
-def _whole(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)

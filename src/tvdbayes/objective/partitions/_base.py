@@ -1,7 +1,8 @@
 """Which covariate rows are compared together.
 
-A partition looks at x only, never at y: the model is averaged over a group's own x, so the
-objective is zero at the truth whatever the groups.
+A partition looks at x only, never at y. In a group g the model is averaged over the x of the data,
+sum_{i in g} p(x_i) f(y | x_i; theta), so the divergence is zero at the true parameters for any
+groups.
 """
 
 from abc import ABC, abstractmethod

@@ -1,9 +1,17 @@
-"""Weighted k-means: compact cells of covariate space.
+"""Weighted k-means: centres c that minimise sum_i w_i min_g |z_i - c_g|**2.
 
-Our own code rather than a library's: the result must be the same bit for bit whatever the number
-of threads, and it must not depend on the units, the order or the coding of the columns. Only
-distances between rows enter, and a tie of two centres goes to the one that was drawn first: to
-leave it to rounding would give other groups in other units.
+Centres are seeded by k-means++ and moved by Lloyd's steps. This is not a library's implementation,
+because the result must be the same bit for bit for any number of threads, and must not depend on
+the units, the order or the coding of the columns. Only distances between rows enter, and a tie of
+two centres goes to the one that was drawn first: decided by rounding, it would give other groups in
+other units.
+
+References
+----------
+Arthur, D. and Vassilvitskii, S. (2007). k-means++: the advantages of careful seeding. SODA,
+1027-1035.
+Lloyd, S. (1982). Least squares quantization in PCM. IEEE Transactions on Information Theory 28,
+129-137.
 """
 
 from collections.abc import Callable
@@ -19,7 +27,10 @@ from tvdbayes._typing import Array, IntArray
 __all__ = ["learn_centres", "nearest"]
 
 _CHUNK = 4096
+"""Rows whose distances to all centres are computed at a time; they stay in the cache."""
+
 _VECTOR = 32
+"""Centres are filled up to a multiple of this, so that minima are taken over whole vectors."""
 
 _SINGLE = 2.0**-18
 """Scores in single precision are wrong by less than this share of the squared lengths."""

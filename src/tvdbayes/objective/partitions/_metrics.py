@@ -1,10 +1,17 @@
-"""What "near" means when covariates are grouped: linear maps of x, blind to y.
+"""Metrics for groups of covariate rows: linear maps of x that do not look at y.
 
-The *tail* metric gives most weight to the directions in which the bulk of the rows is tight and the
-tails are heavy, so that rows far out get groups of their own; that is what resists leverage points.
-Its distances are the same after any invertible affine map of the columns: units, order, signs, and
-the reference level of a category do not matter. The plain one, *spread*, scales every covariate by
-its standard deviation: units, order and signs do not matter, but the reference level does.
+The *tail* metric has the map C^-1 in coordinates in which all rows have unit covariance, where C is
+the covariance of the bulk, by concentration steps (as in the minimum covariance determinant). It
+gives most weight to directions in which most rows are close together and few lie far out, so that
+the latter get groups of their own, which is what resists leverage points. Its distances are the
+same after any invertible affine map of the columns: units, order, signs, and the reference level of
+a category do not matter. The *spread* metric divides every covariate by its standard deviation:
+units, order and signs do not matter, but the reference level does.
+
+References
+----------
+Rousseeuw, P. and Van Driessen, K. (1999). A fast algorithm for the minimum covariance determinant
+estimator. Technometrics 41, 212-223.
 """
 
 from collections.abc import Callable
@@ -16,8 +23,13 @@ from tvdbayes._typing import Array, IntArray
 __all__ = ["METRICS", "row_order", "spread_metric", "tail_metric"]
 
 _BULK = 0.75
+"""Share of the rows that the bulk holds, as the minimum covariance determinant often does."""
+
 _STEPS = 8
+"""Concentration steps and Weiszfeld steps: both settle in a few."""
+
 _SHRINK = 0.02
+"""Share of the identity in the covariance of the bulk, which keeps it invertible."""
 
 _RANK = 1e-12
 """Directions whose variance is a smaller share than this are rounding errors."""
@@ -26,6 +38,7 @@ _SAME = 1e-9
 """Distances closer than this are the same but for rounding."""
 
 _SAME_KEY = 1e-11
+"""Keys closer than this, relative to their size, are the same but for rounding."""
 
 
 def spread_metric(z: Array, weights: Array) -> Array:
@@ -53,7 +66,7 @@ def tail_metric(z: Array, weights: Array) -> Array:
         away = u - np.average(u, axis=0, weights=inside)
         bulk = (away.T * inside) @ away / inside.sum()
         if not np.trace(bulk) > 1e-12 * rank:
-            # The bulk is one and the same row: it says nothing of directions.
+            # The bulk is one and the same row: it does not tell directions apart.
             bulk = identity
             break
         bulk = (1 - _SHRINK) * rank / np.trace(bulk) * bulk + _SHRINK * identity
@@ -120,8 +133,8 @@ def _spatial_median(u: Array, weights: Array) -> Array:
     middle = np.average(u, axis=0, weights=weights)
     for _ in range(_STEPS):
         away = u - middle
-        pull = weights / np.sqrt(np.einsum("ij,ij->i", away, away) + 1e-9)
-        middle = np.average(u, axis=0, weights=pull)
+        shares = weights / np.sqrt(np.einsum("ij,ij->i", away, away) + 1e-9)
+        middle = np.average(u, axis=0, weights=shares)
     return middle
 
 

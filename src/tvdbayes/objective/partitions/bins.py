@@ -1,8 +1,8 @@
-"""Neighbouring outcomes that are compared together, where counts are large and spread thin.
+"""Neighbouring outcomes that are compared together, where counts are large and spread out.
 
-A group of rows whose outcomes are nearly all different says little: each observed outcome holds
-more mass than the model gives it, rates come out too low, and a free dispersion is driven to its
-boundary. A bin is as wide as the stretch that holds `ENOUGH_ROWS` rows in the typical group.
+In a group of rows whose outcomes are nearly all different, each observed outcome holds more mass
+than the model gives it: rates come out too low, and a free dispersion is driven to its boundary. A
+bin is as wide as the stretch that holds `ENOUGH_ROWS` rows in the typical group.
 """
 
 from collections.abc import Sequence
@@ -20,10 +20,12 @@ from tvdbayes.objective.partitions.groups import ENOUGH_ROWS
 __all__ = ["Bins", "learn_bins", "median_cell"]
 
 _LEAST_BINS = 3
+"""A bin holds at most this part of a typical group, so that a group has several bins."""
+
 _ALL = 24
 """Stretches of up to this many outcomes are summed one by one."""
 _FEW_PIECES, _MANY_PIECES = 4, 400
-"""A learned bin is narrower than what its rows spread over, so a law that fits is smooth in it; a
+"""A learned bin is narrower than what its rows spread over, so a pmf that fits is smooth in it; a
 bin that was asked for may be as wide as anyone likes."""
 _GROWTH = 3.0
 """By how much a bin may be wider than the one before it: windows reach across gaps to outliers."""
@@ -84,7 +86,7 @@ class Bins:
     def filled(self) -> "Bins":
         """These bins without gaps between them.
 
-        Outcomes that nobody has seen lie between bins that were learned; new data may have them.
+        Outcomes between learned bins were not observed, but new data may have them.
         """
         return replace(self, highs=np.append(self.lows[1:] - 1, self.highs[-1]))
 
@@ -139,8 +141,8 @@ class Bins:
 
 
 def _pieces(low: float, high: float, most: int) -> list[tuple[Array, Array]]:
-    """Nodes and weights of stretches that no law of counts is too narrow for: two deviations of a
-    Poisson law, the tightest that matters; but not many more than `most` of them.
+    """Nodes and weights of stretches over which any pmf of counts is smooth: two deviations of a
+    Poisson distribution, the narrowest that matters; but not many more than `most` of them.
     """
     found, least = [], np.ceil((high - low + 1) / most)
     while low <= high:

@@ -1,4 +1,8 @@
-"""Groups for covariates that hardly repeat: an ensemble of k-means partitions."""
+"""Groups for covariates that hardly repeat: an ensemble of k-means partitions.
+
+A group has about ``size * max(12, min(n / (8 d), sqrt(n)))`` rows, for n rows and d parameters:
+larger groups have less bias, about 0.6 / (rows per group) of a slope, and resist wrong rows less.
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -26,6 +30,7 @@ ENOUGH_ROWS = 12
 """Rows at one x from which it can stand as a group of its own; groups smaller than this bias."""
 
 _SAMPLE = 20_000
+"""Rows that metrics and centres are learned on, if there are more."""
 
 
 def rows_per_group(n_obs: float, n_params: int) -> float:

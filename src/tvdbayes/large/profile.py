@@ -1,4 +1,4 @@
-"""A first look at all rows, piece by piece: what the columns hold, and what is wrong with them."""
+"""A profile of all rows, piece by piece: what the columns hold, and which values are wrong."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,52 +10,23 @@ import pandas as pd
 
 from tvdbayes._errors import DataError, FamilyError, FormulaError
 from tvdbayes._typing import BoolArray, IntArray
+from tvdbayes._validate import REPAIR, has_gaps, not_finite, not_numbers
 from tvdbayes.data.sources import mostly_numbers, no_numbers, open_data
 from tvdbayes.formula.names import alias_of, as_written
+from tvdbayes.large.used import Used
 from tvdbayes.models.families import AbstractFamily
 
-__all__ = ["Look", "Used"]
+__all__ = ["DataProfile"]
 
 _MOST_LEVELS = 1000
+"""Levels that can be encoded, as in formula/columns.py; a column with more is refused."""
+
 _OF_A_LEVEL = 20
 """Rows of each level that the sample must have, where there are so many."""
 
 
 @dataclass(frozen=True)
-class Used:
-    """The columns in use, and what for.
-
-    The values of those in `levels` must all be known. Terms calculate with those in `calculated`,
-    and use those in `uncoded` in some other way than by C.
-    """
-
-    outcome: str
-    terms: tuple[str, ...]
-    levels: frozenset[str]
-    calculated: frozenset[str]
-    uncoded: frozenset[str]
-    offset: str | None
-    exposure: str | None
-    trials: str | float | None
-    weights: str | None
-
-    @property
-    def columns(self) -> list[str]:
-        """Each once."""
-        trials = self.trials if isinstance(self.trials, str) else None
-        more = (self.offset, self.exposure, trials, self.weights)
-        named = [self.outcome, *self.terms, *(name for name in more if name is not None)]
-        return list(dict.fromkeys(named))
-
-    @property
-    def numbers(self) -> list[str]:
-        """The columns that must hold numbers."""
-        more = self.calculated
-        return [name for name in self.columns if name not in self.terms or name in more]
-
-
-@dataclass(frozen=True)
-class Wrong:
+class Violations:
     """How many values break a rule; the first of them, and its row."""
 
     n: int = 0
@@ -63,13 +34,13 @@ class Wrong:
     row: int = 0
 
     @classmethod
-    def among(cls, wrong: BoolArray, values: Any) -> "Wrong":
+    def among(cls, wrong: BoolArray, values: Any) -> "Violations":
         if not wrong.any():
             return cls()
         first = int(wrong.argmax())
         return cls(int(wrong.sum()), values[first], first)
 
-    def join(self, other: "Wrong", n_before: int) -> "Wrong":
+    def join(self, other: "Violations", n_before: int) -> "Violations":
         if not self.n:
             return replace(other, row=other.row + n_before)
         return replace(self, n=self.n + other.n)
@@ -88,14 +59,14 @@ Ends = tuple[tuple[float, int], tuple[float, int]]
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnLook:
+class ColumnProfile:
     """What a column holds.
 
     Parameters
     ----------
     kind : str
         "number", "truth" or "text".
-    gaps, infinite, low, no_number : Wrong
+    gaps, infinite, low, not_number : Violations
         Values that are missing, not finite, below what the column may hold, or text that does not
         read as a number.
     ends : Ends or None
@@ -104,26 +75,26 @@ class ColumnLook:
     """
 
     kind: str
-    gaps: Wrong
-    infinite: Wrong
-    low: Wrong
-    no_number: Wrong
+    gaps: Violations
+    infinite: Violations
+    low: Violations
+    not_number: Violations
     ends: Ends | None
     levels: dict[object, tuple[int, ...]]
 
     @classmethod
     def of(
         cls, column: pd.Series, counts: BoolArray, levelled: bool, least: "Least | None"
-    ) -> "ColumnLook":
-        """Look at a column; what rows without weight hold, `counts` says, is not needed."""
+    ) -> "ColumnProfile":
+        """Profile a column; values of rows without weight (not `counts`) are not needed."""
         dtype_kind = getattr(column.dtype, "kind", "O")
         kind = {"b": "truth"}.get(dtype_kind, "number" if dtype_kind in "iuf" else "text")
         values = column.to_numpy()
         missing = column.isna().to_numpy()
-        infinite, low, ends = Wrong(), Wrong(), None
+        infinite, low, ends = Violations(), Violations(), None
         if kind == "number" and len(values):
             finite = np.isfinite(values)
-            infinite = Wrong.among(~finite & ~missing, values)
+            infinite = Violations.among(~finite & ~missing, values)
             seen = finite & counts
             if seen.any():
                 least_at = int(np.where(seen, values, np.inf).argmin())
@@ -132,42 +103,43 @@ class ColumnLook:
             if least is not None:
                 bound, included = least
                 with np.errstate(invalid="ignore"):
-                    low = Wrong.among(values < bound if included else values <= bound, values)
+                    low = Violations.among(values < bound if included else values <= bound, values)
         levels = _first_rows(column, counts) if levelled or kind != "number" else {}
-        gaps, no_number = Wrong.among(missing, values), Wrong()
+        gaps, not_number = Violations.among(missing, values), Violations()
         if kind == "text" and not isinstance(column.dtype, pd.CategoricalDtype):
-            no_number = Wrong.among(no_numbers(values) & ~missing, values)
-        return cls(kind, gaps, infinite, low, no_number, ends, levels)
+            not_number = Violations.among(no_numbers(values) & ~missing, values)
+        return cls(kind, gaps, infinite, low, not_number, ends, levels)
 
-    def join(self, other: "ColumnLook", n_before: int, n_after: int) -> "ColumnLook":
+    def join(self, other: "ColumnProfile", n_before: int, n_after: int) -> "ColumnProfile":
         levels = dict(self.levels)
         for level, rows in other.levels.items():
             moved = tuple(row + n_before for row in rows)
             levels[level] = (*levels.get(level, ()), *moved)[:_OF_A_LEVEL]
         if len(levels) > _MOST_LEVELS:
-            # More than can be used: one too many says so.
+            # One level too many is kept, so that `check` refuses the column.
             levels = dict(list(levels.items())[: _MOST_LEVELS + 1])
-        # A piece that is all gaps says nothing of the kind.
+        # A piece without values does not determine the kind.
         said = {self.kind} if self.gaps.n < n_before else set()
         said |= {other.kind} if other.gaps.n < n_after else set()
         kinds = said or {self.kind}
-        return ColumnLook(
+        return ColumnProfile(
             kinds.pop() if len(kinds) == 1 else _MIXED,
             self.gaps.join(other.gaps, n_before),
             self.infinite.join(other.infinite, n_before),
             self.low.join(other.low, n_before),
-            self.no_number.join(other.no_number, n_before),
+            self.not_number.join(other.not_number, n_before),
             _outer(self.ends, other.ends, n_before),
             levels,
         )
 
     @property
     def slipped(self) -> bool:
-        """Whether it is text for a few cells that are no numbers; see `sources.mostly_numbers`."""
-        return self.no_number.n > 0 and mostly_numbers([*self.levels, self.no_number.value])
+        """Whether it is text because of a few cells; see `sources.mostly_numbers`."""
+        return self.not_number.n > 0 and mostly_numbers([*self.levels, self.not_number.value])
 
 
 _MIXED = "mixed"
+"""The kind of a column with numbers in some pieces and text in others."""
 
 
 def _outer(left: Ends | None, right: Ends | None, n_before: int) -> Ends | None:
@@ -201,42 +173,42 @@ def _first_rows(column: pd.Series, counts: BoolArray) -> dict[object, tuple[int,
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class DataProfile:
     """What pieces of the data hold: rows of each, columns, and outcomes that cannot be."""
 
     sizes: tuple[int, ...]
-    columns: dict[str, ColumnLook]
-    impossible: Wrong
+    columns: dict[str, ColumnProfile]
+    impossible: Violations
 
     @classmethod
-    def at(cls, frame: pd.DataFrame, used: Used, law: AbstractFamily) -> "Look":
-        """Look at one piece."""
+    def at(cls, frame: pd.DataFrame, used: Used, law: AbstractFamily) -> "DataProfile":
+        """Profile one piece."""
         n = len(frame)
         rows = open_data(frame).rows(used.columns) if n else frame
         least = {used.exposure: (0.0, False), used.weights: (0.0, True)}
         counts = _counts(rows, used.weights)
         columns = {
-            name: ColumnLook.of(rows[name], counts, name in used.levels, least.get(name))
+            name: ColumnProfile.of(rows[name], counts, name in used.levels, least.get(name))
             for name in used.columns
         }
         y = rows[used.outcome]
-        impossible = Wrong()
+        impossible = Violations()
         if n and y.dtype.kind in "biuf":
             values = y.to_numpy(float)
             trials = _trials(rows, used.trials)
-            # What is missing is said to be missing, and no more.
+            # Missing values are reported as gaps, not as impossible outcomes.
             wrong = ~law.possible(np.nan_to_num(values), trials) & np.isfinite(values)
-            impossible = Wrong.among(wrong, values)
+            impossible = Violations.among(wrong, values)
         return cls((n,), columns, impossible)
 
     @staticmethod
-    def join(parts: "Sequence[Look]") -> "Look":
-        """Neighbours, in their order."""
-        return reduce(Look._with, parts)
+    def join(parts: "Sequence[DataProfile]") -> "DataProfile":
+        """The profile of pieces, in their order."""
+        return reduce(DataProfile._with, parts)
 
-    def _with(self, other: "Look") -> "Look":
+    def _with(self, other: "DataProfile") -> "DataProfile":
         n_before, n_after = self.n_rows, other.n_rows
-        return Look(
+        return DataProfile(
             self.sizes + other.sizes,
             {
                 name: column.join(other.columns[name], n_before, n_after)
@@ -257,16 +229,10 @@ class Look:
             raise DataError("The data hold 0 rows. Check that they were read.")
         for name, column in self.columns.items():
             if column.gaps.n:
-                raise DataError(
-                    f"The column {name!r} must have no gaps; {column.gaps.listing(n)}. "
-                    "Drop or repair these rows first."
-                )
+                raise has_gaps(name, column.gaps.listing(n))
             if column.infinite.n:
-                raise DataError(
-                    f"Every value of {name!r} must be a finite number; "
-                    f"{column.infinite.listing(n)}. Drop or repair these rows first."
-                )
-            if column.kind == _MIXED and not column.no_number.n:
+                raise not_finite(name, column.infinite.listing(n))
+            if column.kind == _MIXED and not column.not_number.n:
                 raise DataError(
                     f"The column {name!r} holds numbers in some parts of the data and text in "
                     "others. Make it one or the other."
@@ -274,23 +240,21 @@ class Look:
             if column.kind == _MIXED:
                 raise DataError(
                     f"The column {name!r} holds numbers in some parts of the data; "
-                    f"{column.no_number.listing(n)}. Repair or drop these rows first. If they are "
+                    f"{column.not_number.listing(n)}. Repair or drop these rows first. If they are "
                     f"categories, save the column as text, in Parquet files, and write "
                     f"C({as_written(alias_of(name))})."
                 )
             if column.kind == "text" and name in used.numbers:
                 first = next(iter(column.levels))
-                raise DataError(
-                    f"The column {name!r} must hold numbers; "
-                    + (
-                        f"{column.no_number.listing(n)}. Repair or drop these rows first."
-                        if column.no_number.n
-                        else f"got text or categories (first: {first!r}). Convert it first."
-                    )
+                found = (
+                    f"{column.not_number.listing(n)}. {REPAIR}"
+                    if column.not_number.n
+                    else f"got text or categories (first: {first!r}). Convert it first."
                 )
+                raise not_numbers(name, found)
             if name in used.uncoded and column.slipped:
                 raise DataError(
-                    f"Values of {name!r} are numbers in the main; {column.no_number.listing(n)}. "
+                    f"Values of {name!r} are numbers in the main; {column.not_number.listing(n)}. "
                     "Repair or drop these rows first. If they are categories, write "
                     f"C({as_written(alias_of(name))})."
                 )
@@ -320,7 +284,7 @@ class Look:
 
 
 def _counts(rows: pd.DataFrame, weights: str | None) -> BoolArray:
-    """Which rows have a weight; what is no number is said to be none, elsewhere."""
+    """Which rows have a weight; a column of text is rejected by `check`, not here."""
     if weights is None or rows[weights].dtype.kind not in "biuf":
         return np.ones(len(rows), bool)
     counts: BoolArray = rows[weights].to_numpy() != 0
@@ -331,5 +295,5 @@ def _trials(rows: pd.DataFrame, trials: str | float | None) -> Any:
     if not isinstance(trials, str):
         return np.full(len(rows), 1.0 if trials is None else float(trials))
     column = rows[trials]
-    # What is no number is said to be none, elsewhere.
+    # A column of text is rejected by `check`, not here.
     return column.to_numpy(float) if column.dtype.kind in "biuf" else np.full(len(rows), np.inf)
