@@ -5,7 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -123,15 +123,16 @@ def _pilot(request: Request, found: Survey) -> Pilot:
         per_draw = (last_at - first_at) / (last - first)
         setup = max(first_at - first * per_draw, 0.0)
     else:
-        # One block holds all draws: what comes before it is made again, and timed.
-        setup = min(_timed(lambda: plan_of(posterior)), first_at)
+        # One block holds all draws: what comes before it is solved again, and timed.
+        unprepared = replace(posterior, prepared=None)
+        setup = min(_timed(lambda: plan_of(unprepared)), first_at)
         per_draw = (first_at - setup) / first
     if last_at > 2 * _ENOUGH_SECONDS:
         # Refits would take long, too: they are reckoned from the draws.
         floor = setup + _REPLICATES * _SOLVES * per_draw
     else:
         few = _timed(lambda: replicate(posterior, _TIMED_REPLICATES))
-        floor = few + (_REPLICATES / _TIMED_REPLICATES - 1) * max(few - setup, 0.0)
+        floor = _REPLICATES / _TIMED_REPLICATES * few
     return Pilot(posterior, setup, per_draw, floor)
 
 
