@@ -25,7 +25,7 @@ from tvdbayes.plots._style import (
 
 __all__ = ["plot_bound", "plot_parameter_set", "plot_power", "plot_sample_size"]
 
-_LOOKS = (
+_STYLES = (
     (ROBUST.colour, "-"),
     (ORDINARY.colour, "--"),
     (FLAGGED, "-."),
@@ -75,13 +75,13 @@ def plot_bound(
     ('log', 'It falls.')
     """
     at = numbers("x", x)
-    if len(bounds) > len(_LOOKS):
-        raise DataError(f"plot_bound draws up to {len(_LOOKS)} lines; got {len(bounds)}.")
+    if len(bounds) > len(_STYLES):
+        raise DataError(f"plot_bound draws up to {len(_STYLES)} lines; got {len(bounds)}.")
     ax = axes_for(ax)
     if log:
         ax.set_xscale("log")
         ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-    for (name, values), (colour, line) in zip(bounds.items(), _LOOKS, strict=False):
+    for (name, values), (colour, line) in zip(bounds.items(), _STYLES, strict=False):
         ax.plot(at, numbers(name, values, len(at)), line, color=colour, linewidth=1.6, label=name)
     for (name, values), marker in zip((happened or {}).items(), "osD", strict=False):
         seen = numbers(name, values, len(at))

@@ -1,4 +1,4 @@
-"""Nodes and weights for sums over counts without a largest value.
+"""What several families share: bounds, and nodes of sums over counts without a largest value.
 
 A sum over a long stretch of counts is replaced by a weighted sum over few of them (Gaussian
 quadrature for sums), which is exact to rounding where the pmf is smooth.
@@ -10,7 +10,25 @@ from tvdbayes._array import gauss_sum, xp
 from tvdbayes._typing import Array
 from tvdbayes.models.families._base import AbstractFamily
 
-__all__ = ["bump_nodes", "count_nodes", "mean_by_sum", "panels"]
+__all__ = [
+    "CERTAIN",
+    "LARGE_DISPERSION",
+    "SMALL",
+    "bump_nodes",
+    "count_nodes",
+    "mean_by_sum",
+    "panels",
+]
+
+CERTAIN = 1e-6
+"""A distribution is degenerate if it leaves less than this for all outcomes but one: its parameters
+can then move without a visible change of the probabilities."""
+
+LARGE_DISPERSION = 60.0
+"""Bound on the log dispersion: exp of it, times any count, can still be squared."""
+
+SMALL = 50
+"""Below this count the pmf by log-gamma is right to 13 digits, and faster than Loader's form."""
 
 _SIDE = 64
 """Nodes on either side of the mean: 16 deviations of a wide bump."""

@@ -7,11 +7,7 @@ from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.models.families._base import AbstractFamily
 
-__all__ = ["CERTAIN", "AbstractWrapper"]
-
-CERTAIN = 1e-6
-"""A distribution is degenerate if it leaves less than this for all outcomes but one: its parameters
-can then move without a visible change of the probabilities."""
+__all__ = ["AbstractWrapper"]
 
 
 class AbstractWrapper(AbstractFamily):

@@ -32,21 +32,10 @@ from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.models.families._base import AbstractFamily, Jet, from_triangle
 from tvdbayes.models.families._negbin import by_outcome, log_negbin
-from tvdbayes.models.families._support import bump_nodes
+from tvdbayes.models.families._support import CERTAIN, LARGE_DISPERSION, SMALL, bump_nodes
 from tvdbayes.models.families.links import AbstractLink, Logit, require_link
 
 __all__ = ["Bernoulli", "BetaBinomial", "Binomial"]
-
-_DEGENERATE = 1e-6
-"""A distribution that leaves less than this for all outcomes but one is degenerate: its parameters
-can move without a visible change of the probabilities."""
-
-_SMALL = 50
-"""Below this many trials the binomial coefficient by log-gamma is right to 13 digits, and
-faster."""
-
-_LARGE_DISPERSION = 60.0
-"""Bound on the log dispersion: exp of it, times any count, can still be squared."""
 
 _TINY = 1e-100
 """Probabilities are at least this, so that their reciprocals can be squared."""
@@ -139,7 +128,7 @@ class Bernoulli(AbstractFamily):
 
     def degenerate(self, eta: Array, trials: Array) -> BoolArray:
         prob = self.mean(eta, trials)
-        certain: BoolArray = (prob < _DEGENERATE) | (prob > 1 - _DEGENERATE)
+        certain: BoolArray = (prob < CERTAIN) | (prob > 1 - CERTAIN)
         return certain
 
 
@@ -190,7 +179,7 @@ class Binomial(AbstractFamily):
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         failures = trials - y
         value, first, second = self.link.log_likelihood(y, failures, eta[0])
-        if known(xp.max(trials, initial=0) < _SMALL, False):
+        if known(xp.max(trials, initial=0) < SMALL, False):
             value = value + (gammaln(trials + 1) - gammaln(y + 1) - gammaln(failures + 1))
         else:
             value = self._log_pmf(y, failures, eta[0])
@@ -242,7 +231,7 @@ class Binomial(AbstractFamily):
 
     def degenerate(self, eta: Array, trials: Array) -> BoolArray:
         (log_prob, *_), (log_rest, *_) = self.link.log_tails(eta[0])
-        certain: BoolArray = trials * xp.maximum(log_prob, log_rest) > -_DEGENERATE
+        certain: BoolArray = trials * xp.maximum(log_prob, log_rest) > -CERTAIN
         return certain
 
 
@@ -345,7 +334,7 @@ class BetaBinomial(AbstractFamily):
 
     @staticmethod
     def _size(eta: Array) -> Array:
-        size: Array = xp.exp(xp.clip(-eta[1], -_LARGE_DISPERSION, _LARGE_DISPERSION))
+        size: Array = xp.exp(xp.clip(-eta[1], -LARGE_DISPERSION, LARGE_DISPERSION))
         return size
 
     def mean(self, eta: Array, trials: Array) -> Array:

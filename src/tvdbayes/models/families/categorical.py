@@ -24,12 +24,10 @@ from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes._validate import one_of
 from tvdbayes.models.families._base import AbstractFamily, Jet
+from tvdbayes.models.families._support import CERTAIN
 from tvdbayes.models.families.links import AbstractLink, Logit, require_link
 
 __all__ = ["Categorical", "Ordinal"]
-
-_CERTAIN = 1e-6
-"""A distribution that leaves less than this for all levels but one is degenerate."""
 
 _LARGE_GAP = 60.0
 """Bound on the log gap between two cutpoints: exp of it, and its square, are finite."""
@@ -79,7 +77,7 @@ class _Levels(AbstractFamily):
         return known
 
     def degenerate(self, eta: Array, trials: Array) -> BoolArray:
-        certain: BoolArray = self.probabilities(eta, trials).max(0) > 1 - _CERTAIN
+        certain: BoolArray = self.probabilities(eta, trials).max(0) > 1 - CERTAIN
         return certain
 
 

@@ -14,8 +14,8 @@ from tvdbayes._array import xp
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes._validate import whole_number
 from tvdbayes.models.families._base import AbstractFamily, Jet
-from tvdbayes.models.families._support import panels
-from tvdbayes.models.families._wrapper import CERTAIN, AbstractWrapper
+from tvdbayes.models.families._support import CERTAIN, panels
+from tvdbayes.models.families._wrapper import AbstractWrapper
 
 __all__ = ["Censored"]
 

@@ -37,7 +37,14 @@ from tvdbayes._validate import LARGEST
 from tvdbayes.models.families._base import AbstractFamily, Jet, from_triangle
 from tvdbayes.models.families._negbin import by_outcome, log_negbin
 from tvdbayes.models.families._power_table import tabulated_power_sum
-from tvdbayes.models.families._support import bump_nodes, count_nodes, mean_by_sum, panels
+from tvdbayes.models.families._support import (
+    LARGE_DISPERSION,
+    SMALL,
+    bump_nodes,
+    count_nodes,
+    mean_by_sum,
+    panels,
+)
 from tvdbayes.models.families.links import Logit
 
 __all__ = ["DiscreteWeibull", "Geometric", "NegativeBinomial", "Poisson"]
@@ -45,9 +52,6 @@ __all__ = ["DiscreteWeibull", "Geometric", "NegativeBinomial", "Poisson"]
 _LARGE = 300.0
 """Bound on the log mean: exp of more overflows once squared, and no count of a data set comes
 near."""
-
-_LARGE_DISPERSION = 60.0
-"""Bound on the log dispersion: exp of it, times any count, can still be squared."""
 
 _LARGE_SHAPE = 5.0
 """Bound on the log shape: beyond it the distribution is one count, or 0 and huge counts."""
@@ -60,9 +64,6 @@ _LARGE_HAZARD = 150.0
 
 _NOTHING = 1e-6
 """A mean below this is as good as 0: the distribution is degenerate."""
-
-_SMALL = 50
-"""Below this count the pmf by log-gamma is right to 13 digits, and faster."""
 
 
 def _poisson(rng: np.random.Generator, mean: Array) -> Array:
@@ -132,7 +133,7 @@ class Poisson(_Counts):
 
     @staticmethod
     def _log_pmf(y: Array, eta: Array, rate: Array) -> Array:
-        if known(xp.max(y, initial=0) < _SMALL, False):
+        if known(xp.max(y, initial=0) < SMALL, False):
             return y * eta - rate - gammaln(y + 1)
         # The terms above are of the size of y and cancel; Loader's form has none that do.
         count = xp.maximum(y, 1.0)
@@ -272,7 +273,7 @@ class NegativeBinomial(_Counts):
 
     @staticmethod
     def _size(eta: Array) -> Array:
-        size: Array = xp.exp(xp.clip(-eta[1], -_LARGE_DISPERSION, _LARGE_DISPERSION))
+        size: Array = xp.exp(xp.clip(-eta[1], -LARGE_DISPERSION, LARGE_DISPERSION))
         return size
 
     def sample(self, rng: np.random.Generator, eta: Array, trials: Array) -> Array:

@@ -12,7 +12,7 @@ from tvdbayes._autodiff import ElementwiseJet, jax_numpy
 from tvdbayes._errors import FamilyError, SettingsError, TVDBayesError
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.models.families._base import AbstractFamily, Jet
-from tvdbayes.models.families._support import mean_by_sum, panels
+from tvdbayes.models.families._support import CERTAIN, mean_by_sum, panels
 
 __all__ = ["CustomFamily"]
 
@@ -21,9 +21,6 @@ Law = Callable[..., Any]
 
 _LARGE = 300.0
 """Bound on predictors before exp, whose square is then finite."""
-
-_CERTAIN = 1e-6
-"""A distribution that leaves less than this for all outcomes but one is degenerate."""
 
 _GRID = (-1.0, 0.0, 0.7)
 """Values of each predictor at which a family is checked: small, zero, and not symmetric."""
@@ -246,7 +243,7 @@ class CustomFamily(AbstractFamily):
 
     def degenerate(self, eta: Array, trials: Array) -> BoolArray:
         ends = [self.low] if self.high is None else [self.low, self.high]
-        sure = [self.pmf(np.full(eta.shape[1:], end), eta, trials) > 1 - _CERTAIN for end in ends]
+        sure = [self.pmf(np.full(eta.shape[1:], end), eta, trials) > 1 - CERTAIN for end in ends]
         certain: BoolArray = np.logical_or.reduce(sure)
         return certain
 

@@ -23,7 +23,8 @@ from tvdbayes._array import log1m_exp, xp
 from tvdbayes._errors import FamilyError
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.models.families._base import AbstractFamily, Jet, bordered
-from tvdbayes.models.families._wrapper import CERTAIN, AbstractWrapper
+from tvdbayes.models.families._support import CERTAIN
+from tvdbayes.models.families._wrapper import AbstractWrapper
 from tvdbayes.models.families.links import Logit
 
 __all__ = ["Hurdle", "ZeroInflated", "ZeroTruncated"]
