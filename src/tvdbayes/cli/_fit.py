@@ -66,7 +66,9 @@ def answer(request: Request, source: AbstractSource, quiet: bool) -> Answers:
     except Interrupted:
         raise
     except KeyboardInterrupt as stop:
-        raise Interrupted(f"Stopped after {done} of {request.draws} draws;", None) from stop
+        raise Interrupted(
+            f"Stopped after {done} of {request.options.n_draws} draws;", None
+        ) from stop
 
 
 @contextmanager

@@ -7,7 +7,8 @@ stands what was learned from the data: levels, means, knots, and the columns of 
 import ast
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 from formulaic import Formula, ModelSpec
@@ -18,14 +19,13 @@ from formulaic.utils.code import format_expr
 from formulaic.utils.variables import Variable
 
 from tvdbayes.data.fit_data import Column, FitData
-from tvdbayes.data.sources import Grid
-from tvdbayes.fitting.asked import Asked, Connection
 from tvdbayes.fitting.record import Fit
 from tvdbayes.fitting.rounded import Rounded
 from tvdbayes.formula.design import columns_of
 from tvdbayes.formula.guard import FUNCTIONS, read_formula
 from tvdbayes.formula.names import alias_of, as_written, column_of, quoted, readable, rewrite
 from tvdbayes.models.families import AbstractFamily
+from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.storage import FORMS, Form, StorageError, form_of, read_record, write_record
 
@@ -270,13 +270,31 @@ def _within(index: AnyArray, low: int, end: int) -> bool:
     return not index.size or bool(low <= index.min() <= index.max() < end)
 
 
+_FIT = form_of(Fit, _check_fit, cell_of_row="i")
+
+
+def _make_fit(taken: dict[str, Any]) -> Fit:
+    """A fit; in files of earlier versions its options stand in several places."""
+    asked, posterior, data = taken.pop("asked", None), taken["posterior"], taken.get("data")
+    if asked is None or data is None:
+        return cast(Fit, _FIT.make(taken))
+    elsewhere = {
+        **({} if posterior.prior is None else vars(posterior.prior)),
+        **{name: getattr(posterior, name) for name in ("divergence", "n_draws", "seed")},
+        **{name: getattr(data, name) for name in ("offset", "exposure", "weights")},
+        "network": posterior.model.predictor.fitted_by(
+            solving=lambda: None, training=lambda network: network
+        ),
+    }
+    options = Options(**elsewhere, **asked)
+    return cast(Fit, _FIT.make({**taken, "posterior": replace(posterior, options=options)}))
+
+
 _FORMS: Mapping[str, Form] = {
     **FORMS,
-    "Asked": form_of(Asked),
-    "Connection": form_of(Connection),
-    "Grid": form_of(Grid),
+    "Asked": Form(dict, dict, dict),
     "Rounded": form_of(Rounded, _check_rounded, moved="d", deviations="d"),
-    "Fit": form_of(Fit, _check_fit, cell_of_row="i"),
+    "Fit": replace(_FIT, make=_make_fit),
     "FitData": form_of(FitData, _check_data, counts="r", cell="r", row="i"),
     "Column": form_of(Column, _check_column, values="r"),
     "ModelSpec": Form(ModelSpec, _take_spec, _make_spec),

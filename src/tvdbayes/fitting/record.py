@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,7 +15,6 @@ from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.fit_data import FitData
 from tvdbayes.data.sources import Data
-from tvdbayes.fitting.asked import Asked
 from tvdbayes.fitting.progress import progress_bar
 from tvdbayes.fitting.rounded import Rounded
 from tvdbayes.formula.design import encode_new
@@ -45,6 +44,7 @@ from tvdbayes.results.checks import (
 from tvdbayes.results.effects import Effect
 from tvdbayes.results.misfit import Misfit
 from tvdbayes.results.scores import Scores
+from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.summary import IntervalKind, Summary
 
@@ -75,9 +75,6 @@ class Fit:
         Columns that others determine, left out by ``collinear="drop"``.
     data : FitData or None
         The distinct rows of the columns in use; None in files that version 0.1.0 wrote.
-    asked : Asked or None
-        Options that the other fields do not hold; None in files of earlier versions. `options`
-        has all of them.
     rounded : Rounded or None
         What rounding continuous columns in an engine has done, where that was asked for.
 
@@ -103,7 +100,6 @@ class Fit:
     more_encodings: dict[str, ModelSpec] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     data: FitData | None = None
-    asked: Asked | None = None
     rounded: Rounded | None = None
 
     @property
@@ -218,11 +214,12 @@ class Fit:
         return self.posterior.seed
 
     @property
-    def options(self) -> dict[str, Any] | None:
-        """Options of `fit` that were not left at their defaults; None in files of older versions.
+    def options(self) -> Options | None:
+        """Options of `fit` as they were given; None in files of older versions.
 
         With the same formula and data they give the same draws, bit for bit. ``n_jobs``, ``resume``
-        and ``progress`` are not among them, since no draw depends on these.
+        and ``progress`` are not kept, since no draw depends on these. Only options that differ from
+        their defaults are shown; ``options.changed()`` has these as a dict.
 
         Examples
         --------
@@ -230,11 +227,9 @@ class Fit:
         >>> data = {"y": [0, 1, 2, 2, 3, 5] * 10, "region": ["north", "south"] * 30}
         >>> fit = tb.fit("y ~ region", data, divergence=tb.Hellinger(), n_draws=20, ridge=0.1)
         >>> fit.options
-        {'divergence': 'hellinger', 'n_draws': 20, 'ridge': 0.1}
+        Options(divergence='hellinger', n_draws=20, ridge=0.1)
         """
-        from tvdbayes.fitting.options import options_set
-
-        return options_set(self)
+        return self.posterior.options
 
     def summary(
         self,
@@ -1169,16 +1164,15 @@ class Fit:
         return f"<p><code>{escape(self.formula)}</code></p>{self.posterior._repr_html_()}"
 
 
-def fit_of(found: Survey, posterior: Posterior, asked: Asked | None = None) -> Fit:
-    """The draws, with what is known of the data, and what was asked for."""
+def fit_of(found: Survey, posterior: Posterior, options: Options) -> Fit:
+    """The draws, with what is known of the data, and the options that were given."""
     encoded = found.encoded
     return Fit(
-        posterior,
+        replace(posterior, options=options.kept(n_draws=posterior.n_draws)),
         found.formula,
         encoded.spec,
         found.cell_of_row,
         encoded.more,
         found.left_out,
         found.data,
-        asked,
     )

@@ -2,15 +2,14 @@
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Literal
 
-from tvdbayes._errors import CollinearWarning, DataError, FormulaError, SettingsError, warn
+from tvdbayes._errors import CollinearWarning, FormulaError, SettingsError, warn
 from tvdbayes._typing import IntArray
 from tvdbayes.data.cells import Cells, compress
 from tvdbayes.data.fit_data import FitData
 from tvdbayes.data.sources import AbstractSource, Coarsening, Missing
-from tvdbayes.formula.columns import offsets, require_name, trials_of
+from tvdbayes.formula.columns import offsets, trials_of
 from tvdbayes.formula.design import Encoded, encode_all, read_further, without_dependent
 from tvdbayes.formula.family import law_and_outcome
 from tvdbayes.formula.guard import Reading, read_formula
@@ -63,7 +62,7 @@ def survey(
     link: str | None,
     offset: str | None,
     exposure: str | None,
-    trials: str | int | None,
+    trials: str | float | None,
     weights: str | None,
     predictors: dict[str, str] | None,
     missing: Missing,
@@ -80,9 +79,6 @@ def survey(
     further = read_further(predictors, reading.outcome, source.columns)
     trials = reading.trials if trials is None else _only_once(reading, trials)
     options = {"offset": offset, "exposure": exposure, "weights": weights}
-    for option, name in options.items():
-        if name is not None:
-            require_name(name, option)
     used = [reading.outcome, *reading.columns, *(c for r in further.values() for c in r.columns)]
     used += [name for name in (offset, exposure) if name is not None]
     used += [trials] if isinstance(trials, str) else []
@@ -97,8 +93,6 @@ def survey(
             "has no place in it. Leave it out, or use it as a covariate."
         )
     encoded = encode_all(reading, further, law, table)
-    if collinear not in ("error", "drop"):
-        raise SettingsError(f'collinear must be "error" or "drop"; got {collinear!r}.')
     left_out: tuple[str, ...] = ()
     if collinear == "drop":
         encoded, left_out = without_dependent(encoded)
@@ -147,14 +141,10 @@ def _say_left_out(names: tuple[str, ...]) -> None:
         )
 
 
-def _only_once(reading: Reading, trials: str | int) -> str | int:
+def _only_once(reading: Reading, trials: str | float) -> str | float:
     if reading.trials is not None:
         raise SettingsError(
             f"The formula names the trials ({reading.trials!r}), and so does trials={trials!r}. "
             "Give them once."
-        )
-    if not isinstance(trials, str | Real) or isinstance(trials, bool):
-        raise DataError(
-            f"trials= takes the name of a column or a number; got {type(trials).__name__}."
         )
     return trials

@@ -44,7 +44,7 @@ def call_of(fit: Reportable) -> Call:
             "The call that made this fit is not known: the fit was read from a file of an earlier "
             "version, which did not keep all options.",
         )
-    written = {option: code_of(value) for option, value in fit.options.items()}
+    written = {option: code_of(value) for option, value in fit.options.changed().items()}
     left_open = tuple(option for option, code in written.items() if code is None)
     lines = [
         repr(fit.formula),

@@ -8,6 +8,7 @@ import pandas as pd
 from tvdbayes._typing import IntArray
 from tvdbayes.results.effects import Effect
 from tvdbayes.results.misfit import Misfit
+from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.posterior import Posterior
 
 __all__ = ["ColumnLike", "DataLike", "FindingLike", "Reportable"]
@@ -79,7 +80,7 @@ class Reportable(Protocol):
     @property
     def left_out(self) -> tuple[str, ...]: ...
     @property
-    def options(self) -> Mapping[str, object] | None: ...
+    def options(self) -> Options | None: ...
     def misfit(self) -> Misfit:
         """The unexplained share."""
 

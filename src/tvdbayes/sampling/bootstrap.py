@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, Literal, TypedDict, TypeGuard
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 
@@ -32,6 +31,8 @@ from tvdbayes.objective.partitions import (
 from tvdbayes.sampling.execution import AbstractExecutor, executor_for, single_threaded
 from tvdbayes.sampling.networks import prepare_networks
 from tvdbayes.sampling.neural import device_for
+from tvdbayes.sampling.option import is_number
+from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.plan import (
     AUTO_RIDGE,
     AbstractPlan,
@@ -42,7 +43,7 @@ from tvdbayes.sampling.plan import (
     solve_block,
     solve_tables,
 )
-from tvdbayes.sampling.posterior import Options, Posterior
+from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.trimmed import recorded_plan, trimmed_plan
 from tvdbayes.sampling.warnings import warn_of
 from tvdbayes.sampling.weights import Prior, Stream, block_size
@@ -70,7 +71,6 @@ _COPIES = 16
 _NETWORKS = 8
 """Networks of a block on the CPU: they are trained one by one, and their lines need a few."""
 
-_MOST_DRAWS = 10_000_000
 _NODES = 16
 """A sum over the support costs a draw so much more time that blocks must be smaller."""
 
@@ -165,10 +165,24 @@ def posterior_bootstrap(
     >>> fit.draws.shape
     (100, 1)
     """
-    _check_settings(n_draws, seed, ridge, n_jobs, memory_budget)
+    if not (is_number(memory_budget) and memory_budget > 0):
+        raise SettingsError(f"memory_budget must be a number of bytes; got {memory_budget!r}.")
     divergence = TVD() if divergence is None else divergence
-    refined = _refined(refine, divergence, model)
     partition = Auto() if partition is None else partition
+    options = Options(
+        family=model.family,
+        divergence=divergence,
+        n_draws=n_draws,
+        seed=seed,
+        partition=partition,
+        ridge=ridge,
+        bins=bins,
+        refine=refine,
+        n_jobs=n_jobs,
+        device=device,
+        **({} if prior is None else vars(prior)),
+    )
+    refined = _refined(refine, divergence, model)
     model.check(cells)
     setting = _Setting.make(
         model,
@@ -179,9 +193,8 @@ def posterior_bootstrap(
         seed=seed,
         refine=refined,
     )
-    setting = setting.binned(_outcome_bins(bins, setting, divergence))
-    asked = bins if isinstance(bins, str) else tuple(map(float, bins))
-    setting = replace(setting, options=Options(partition, ridge, asked))
+    setting = setting.binned(_outcome_bins(options.bins, setting, divergence))
+    setting = replace(setting, options=options.kept())
     there = model.predictor.fitted_by(
         solving=lambda: None if device is None else _device(device, model, n_jobs),
         training=lambda _: _training_device(device, model, n_jobs),
@@ -502,10 +515,6 @@ def _outcome_bins(
     layout, report = setting.layout, setting.report
     family, cells = layout.family, layout.cells
     applies = divergence.on_groups and family.counts
-    if isinstance(wanted, str) and wanted not in ("auto", "none"):
-        raise SettingsError(
-            f'bins must be "auto", "none" or the first count of each bin; got {wanted!r}.'
-        )
     if not isinstance(wanted, str):
         if not applies:
             raise SettingsError(
@@ -523,24 +532,6 @@ def _outcome_bins(
     return None if learned is None else learned.isolating(family.spikes)
 
 
-def _check_settings(
-    n_draws: object, seed: object, ridge: object, n_jobs: object, memory_budget: object
-) -> None:
-    if not (_whole(n_draws) and 0 <= n_draws <= _MOST_DRAWS):
-        raise SettingsError(
-            f"n_draws must be a whole number from 0 to {_MOST_DRAWS:,}; got {n_draws!r}."
-        )
-    if not (_whole(seed) and seed >= 0):
-        raise SettingsError(f"seed must be a whole number of at least 0; got {seed!r}.")
-    named = isinstance(ridge, str) and ridge == "auto"
-    if not (named or (_number(ridge) and 0 <= ridge < np.inf)):
-        raise SettingsError(f'ridge must be "auto" or a number of at least 0; got {ridge!r}.')
-    if not (n_jobs is None or (_whole(n_jobs) and (n_jobs == -1 or n_jobs >= 1))):
-        raise SettingsError(f"n_jobs must be at least 1, or -1 for all cores; got {n_jobs!r}.")
-    if not (_number(memory_budget) and memory_budget > 0):
-        raise SettingsError(f"memory_budget must be a number of bytes; got {memory_budget!r}.")
-
-
 def _refined(refine: object, divergence: AbstractDivergence, model: Model) -> Refine:
     """What is done to the closest model."""
     if refine is None:
@@ -549,8 +540,6 @@ def _refined(refine: object, divergence: AbstractDivergence, model: Model) -> Re
         if model.predictor.reweighted:
             return "reweight" if divergence.on_groups else None
         return "trim" if divergence == TVD() else None
-    if refine not in ("reweight", "trim"):
-        raise SettingsError(f'refine must be "auto", "trim", "reweight" or None; got {refine!r}.')
     if not divergence.on_groups:
         raise SettingsError(
             f"refine={refine!r} takes away mass that a robust fit cannot explain, and the "
@@ -564,9 +553,7 @@ def _refined(refine: object, divergence: AbstractDivergence, model: Model) -> Re
     return "trim"
 
 
-def _device(name: object, model: Model, n_jobs: int | None) -> Device:
-    if not isinstance(name, str):
-        raise SettingsError(f'device must be a name such as "gpu", or None; got {name!r}.')
+def _device(name: str, model: Model, n_jobs: int | None) -> Device:
     if n_jobs not in (None, 1):
         raise SettingsError(
             f"device={name!r} computes all draws of a block together; leave n_jobs at 1, got "
@@ -579,7 +566,7 @@ def _device(name: object, model: Model, n_jobs: int | None) -> Device:
     return Device.named(name)
 
 
-def _training_device(name: object, model: Model, n_jobs: int | None) -> Device:
+def _training_device(name: str | None, model: Model, n_jobs: int | None) -> Device:
     if isinstance(name, str) and ":" not in name:
         # Steps are random, so that double precision buys nothing but for some laws.
         name += ":float32" if model.family.single_precision else ":float64"
@@ -591,16 +578,6 @@ def _training_device(name: object, model: Model, n_jobs: int | None) -> Device:
             "JAX. Choose another family, or a linear predictor."
         )
     return device_for(None, model.family)
-
-
-def _whole(value: object) -> TypeGuard[int]:
-    """Whether this is a whole number; True and False are not."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _number(value: object) -> TypeGuard[float]:
-    """Whether this is a number; True and False are not."""
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _affordable(elements: int, budget: int) -> int:

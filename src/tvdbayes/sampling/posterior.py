@@ -13,33 +13,14 @@ from tvdbayes.models.model import Model
 from tvdbayes.objective.divergences import KLD, AbstractDivergence
 from tvdbayes.objective.partitions import AbstractPartition, Bins, Distinct, GroupReport
 from tvdbayes.sampling.html import html_table
+from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.rows_used import rows_used
 from tvdbayes.sampling.summary import IntervalKind, Summary, summarise
 from tvdbayes.sampling.weights import Prior
 from tvdbayes.solvers import Status
 from tvdbayes.trimming import KeptRows
 
-__all__ = ["Options", "Posterior"]
-
-
-@dataclass(frozen=True, eq=False)
-class Options:
-    """Options of a fit as they were given, where the record holds what the data made of them.
-
-    Groups and bins are learned on the rows, and "auto" chooses by them. Whoever fits other rows in
-    the same way, half of them say, must let these be learned anew.
-
-    Parameters
-    ----------
-    partition : AbstractPartition
-    ridge : float or "auto"
-    bins : "auto", "none" or tuple of float
-        As in `posterior_bootstrap`.
-    """
-
-    partition: AbstractPartition
-    ridge: float | Literal["auto"]
-    bins: tuple[float, ...] | Literal["auto", "none"]
+__all__ = ["Posterior"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,8 +74,9 @@ class Posterior:
         the closest model before that. "trim" for the trimmed likelihood; `distance` is then that of
         the draws themselves.
     options : Options or None
-        Partition, ridge and bins as they were asked for; None where the record was read from a file
-        of a version that did not keep them.
+        Options as they were given, where the other fields hold what the data made of them; None in
+        files of a version that did not keep them. Whoever fits other rows in the same way, half of
+        them say, must let groups and bins be learned anew.
     kept_rows : KeptRows or None
         The rows that a trimmed likelihood keeps.
 
@@ -194,7 +176,7 @@ class Posterior:
             bins=None,
             refine=None,
             kept_rows=None,
-            options=Options(Distinct(), ridge=0.0, bins="none"),
+            options=Options(divergence=KLD(), partition=Distinct(), ridge=0.0, bins="none"),
         )
 
     def summary(

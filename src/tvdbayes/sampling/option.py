@@ -1,0 +1,244 @@
+"""What is said of one option of a fit: what it means, how a value is checked, and its form as text.
+
+A check takes the name of the option and a value. It returns the value that is kept, or raises an
+error that says what was wrong. A reader takes text from the command line; text that it cannot read
+goes on to the check as it is, so that Python and the terminal give one message.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+from tvdbayes._errors import DataError, FamilyError, SettingsError
+
+__all__ = [
+    "Option",
+    "bin_starts",
+    "column",
+    "family_or_name",
+    "grid_or_number",
+    "is_number",
+    "is_whole",
+    "layers",
+    "must_be",
+    "name_in",
+    "names_of",
+    "number_or_column",
+    "one_of",
+    "read_column_or_whole",
+    "read_formulas",
+    "read_number",
+    "read_numbers",
+    "read_whole",
+    "read_wholes",
+    "terms_by_name",
+    "thing_of",
+    "unchecked",
+    "whole",
+]
+
+Check = Callable[[str, Any], Any]
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is known of an option.
+
+    Parameters
+    ----------
+    about : str
+        What it means, in a sentence.
+    check : callable
+        From its name and a value to the value that is kept.
+    metavar : str
+        What stands for its text in the help of the command line.
+    read : callable
+        From that text to a value.
+    repeated : bool
+        Whether the command line takes it several times.
+    choices : callable
+        Names that it takes, for completion.
+    no_flag : str
+        Why the command line does not have it, if so.
+    draws : bool
+        Whether draws depend on it.
+    """
+
+    about: str
+    check: Check
+    metavar: str = ""
+    read: Callable[[Any], Any] = str
+    repeated: bool = False
+    choices: Callable[[], Iterable[str]] = tuple
+    no_flag: str = ""
+    draws: bool = True
+
+
+def is_whole(value: object) -> bool:
+    """Whether this is a whole number; True and False are not."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is a finite number of at least 0; True and False are not."""
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    return real and 0 <= float(value) < float("inf")
+
+
+def unchecked(name: str, value: Any) -> Any:
+    """Accept every value: it is checked where it is used."""
+    del name
+    return value
+
+
+def must_be(wanted: str, holds: Callable[[Any], bool]) -> Check:
+    """Accept the values for which something holds."""
+
+    def check(name: str, value: Any) -> Any:
+        if not holds(value):
+            raise SettingsError(f"{name} must be {wanted}; got {value!r}.")
+        return value
+
+    return check
+
+
+def whole(least: int, most: int | None = None) -> Check:
+    """Accept whole numbers in a range."""
+    wanted = f"of at least {least}" if most is None else f"from {least} to {most:,}"
+    end = float("inf") if most is None else most
+    return must_be(f"a whole number {wanted}", lambda v: is_whole(v) and least <= v <= end)
+
+
+def one_of(*choices: str | None) -> Check:
+    """Accept some words, and None where it is among them."""
+    shown = ["None" if choice is None else f'"{choice}"' for choice in choices]
+    wanted = f"{', '.join(shown[:-1])} or {shown[-1]}"
+    return must_be(wanted, lambda v: isinstance(v, str | None) and v in choices)
+
+
+def family_or_name(name: str, value: Any) -> Any:
+    """Accept a family or text; which names there are is known where the outcome is read."""
+    from tvdbayes.models.families import AbstractFamily
+
+    if not isinstance(value, str | AbstractFamily):
+        raise FamilyError(f"{name} must be a name or a family such as Poisson(); got {value!r}.")
+    return value
+
+
+def name_in(name: str, value: Any) -> Any:
+    """Accept None, or a name of the table `NAMES`."""
+    if value is not None:
+        from tvdbayes.sampling.named import NAMES
+
+        if not (isinstance(value, str) and value in NAMES[name]):
+            known = ", ".join(NAMES[name])
+            raise SettingsError(f"There is no {name} {value!r}. Choose from {known}.")
+    return value
+
+
+def thing_of(name: str, value: Any) -> Any:
+    """What a name in the table `NAMES` stands for, or the thing itself."""
+    from tvdbayes.models.named import named
+    from tvdbayes.sampling.named import KINDS, NAMES
+
+    return named(value, dict(NAMES[name]), name, KINDS[name])
+
+
+def names_of(name: str) -> Callable[[], Iterable[str]]:
+    """The names in the table `NAMES`, looked up when they are needed."""
+
+    def names() -> Iterable[str]:
+        from tvdbayes.sampling.named import NAMES
+
+        return NAMES[name]
+
+    return names
+
+
+def column(name: str, value: Any) -> Any:
+    """Accept the name of a column, or None; the data say whether there is such a column."""
+    if not isinstance(value, str | None):
+        raise DataError(
+            f"{name}= takes the name of a column; got {type(value).__name__}. Put the values into "
+            "the data and pass their name."
+        )
+    return value
+
+
+def number_or_column(name: str, value: Any) -> Any:
+    """Accept a number, the name of a column, or None."""
+    if not isinstance(value, str | Real | None) or isinstance(value, bool):
+        raise DataError(
+            f"{name}= takes the name of a column or a number; got {type(value).__name__}."
+        )
+    return value
+
+
+def bin_starts(name: str, value: Any) -> Any:
+    """The first count of each bin, or one of two words."""
+    refuse = must_be('"auto", "none" or the first count of each bin', lambda _: False)
+    if isinstance(value, str):
+        return value if value in ("auto", "none") else refuse(name, value)
+    try:
+        return tuple(map(float, value))
+    except (TypeError, ValueError):
+        return refuse(name, value)
+
+
+def terms_by_name(name: str, value: Any) -> Any:
+    """A copy of a dict of text, or None."""
+    if value is None:
+        return None
+    if not (isinstance(value, dict) and all(isinstance(v, str) for v in value.values())):
+        raise SettingsError(
+            f'{name} must be a dict such as {{"inflation": "~ x"}}, of text; got {value!r}.'
+        )
+    return dict(value)
+
+
+def layers(name: str, value: Any) -> Any:
+    """A network, from itself or from the sizes of its hidden layers; or None."""
+    del name
+    from tvdbayes.models.named import network_of
+
+    return None if value is None else network_of(value)
+
+
+def grid_or_number(name: str, value: Any) -> Any:
+    """Accept a grid, the number of its bins, or None."""
+    del name
+    if value is not None:
+        from tvdbayes.data.sources import Grid
+
+        Grid.of(value)
+    return value
+
+
+def _reader(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A reader that gives back text that cannot be converted."""
+
+    def read(text: Any) -> Any:
+        try:
+            return convert(text)
+        except ValueError:
+            return text
+
+    return read
+
+
+read_whole = _reader(int)
+read_number = _reader(float)
+read_wholes = _reader(lambda text: tuple(map(int, text.split(","))))
+read_numbers = _reader(lambda text: tuple(map(float, text.split(","))))
+
+
+def read_column_or_whole(text: str) -> str | int:
+    """A number where text is digits, else the name of a column."""
+    return int(text) if text.isdecimal() else text
+
+
+def read_formulas(texts: Iterable[str]) -> dict[str, str] | None:
+    """Terms by the name before the tilde, as in ``inflation ~ child``."""
+    parts = [text.partition("~") for text in texts]
+    return {name.strip(): f"{sign}{terms}" for name, sign, terms in parts} or None
