@@ -1,6 +1,5 @@
 """Rows that come later: an update is the fit to all rows, bit for bit."""
 
-import inspect
 import io
 import json
 import zipfile
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 
 import tvdbayes as tb
 from tvdbayes.fitting import update as _update
-from tvdbayes.fitting.asked import Asked
 from tvdbayes.objective.divergences import ALL_DIVERGENCES
 from tvdbayes.storage import _archive
 
@@ -148,13 +146,12 @@ def test_networks_are_asked_for_again(frame, monkeypatch):
     old, new = days(frame)
     fit = tb.fit("visits ~ smokes", old, n_draws=0)
     network = tb.MLP((2,), epochs=3)
-    model = tb.Model(fit.posterior.model.family, network)
-    given = {}
-    monkeypatch.setattr(_update, "fit_all", lambda *_, **options: given.update(options))
-    replace(fit, posterior=replace(fit.posterior, model=model)).update(new)
-    assert given["network"] is network
+    options = replace(fit.options, network=network)
+    given = []
+    monkeypatch.setattr(_update, "fit_with", lambda *arguments: given.append(arguments[2].network))
+    replace(fit, posterior=replace(fit.posterior, options=options)).update(new)
     fit.update(new)
-    assert given["network"] is None
+    assert given == [network, None]
 
 
 def test_days_can_come_one_by_one_and_through_files(frame, tmp_path):
@@ -314,16 +311,6 @@ def test_missing_columns_and_empty_days_are_named(frame):
 # Files
 
 
-def test_every_option_of_fit_is_kept_or_given_anew():
-    """An option that is neither would silently fall back to its default."""
-    options = set(inspect.signature(tb.fit).parameters)
-    in_the_record = {"formula", "divergence", "seed", "offset", "exposure", "weights", "network"}
-    in_the_record |= {"alpha", "base_measure", "n_atoms"}
-    anew = {"data", "n_draws", "n_jobs", "device", "resume", "progress", "engine", "max_cells"}
-    refused = {"grid"}
-    assert options == {f.name for f in fields(Asked)} | in_the_record | anew | refused
-
-
 def test_a_prior_that_was_a_function_is_asked_for(frame, tmp_path):
     old, new = days(frame)
     tb.fit("visits ~ age", old, n_draws=0, alpha=3, base_measure=atoms).save(tmp_path / "fit.tvd")
@@ -346,16 +333,38 @@ def test_a_custom_family_is_put_back(frame, tmp_path):
     assert_same(both, tb.fit("visits ~ age", frame, n_draws=3, family=law))
 
 
-@pytest.mark.parametrize("lost", ["asked", "data"])
+@pytest.mark.parametrize("lost", ["options", "data"])
 def test_an_earlier_file_says_what_to_do(lost, frame, tmp_path):
     old, new = days(frame)
     path = tmp_path / "fit.tvd"
-    replace(tb.fit("visits ~ age", old, n_draws=0), **{lost: None}).save(path)
+    tb.fit("visits ~ age", old, n_draws=0).save(path)
+    # Files of earlier versions have no such field at all.
+    rewrite(path, lambda fit: fit["posterior"]["fields"].pop("options"))
+    rewrite(path, lambda fit: fit.pop(lost, None))
+    assert tb.load(path).options is None
     with pytest.raises(tb.DataError, match="Fit all rows again"):
         tb.load(path).update(new)
-    # Files of earlier versions have no such field at all.
-    rewrite(path, lambda fit: fit.pop("asked"))
-    assert tb.load(path).asked is None
+
+
+def test_options_that_a_file_holds_in_several_places_are_put_together(frame, tmp_path):
+    old, new = days(frame)
+    options = {"divergence": "hellinger", "n_draws": 3, "seed": 2, "ridge": 0.1, "missing": "drop"}
+    fit = tb.fit("visits ~ age", old, weights="copies", network=None, **options)
+    path = tmp_path / "fit.tvd"
+    fit.save(path)
+
+    def as_before(fit):
+        kept = fit["posterior"]["fields"]["options"]["fields"]
+        few = ("partition", "ridge", "bins")
+        more = ("family", "link", "trials", "predictors", "refine", "missing", "collinear")
+        names = (*few, *more, "device", "engine", "grid", "max_cells")
+        fit["asked"] = {"class": "Asked", "fields": {name: kept[name] for name in names}}
+        for name in set(kept) - set(few):
+            del kept[name]
+
+    rewrite(path, as_before)
+    assert tb.load(path).options.changed() == fit.options.changed()
+    assert_same(tb.load(path).update(new), fit.update(new))
 
 
 @pytest.mark.parametrize(
@@ -366,7 +375,10 @@ def test_an_earlier_file_says_what_to_do(lost, frame, tmp_path):
         {"ridge": "some"},
         {"bins": "many"},
         {"bins": {"tuple": ["a"]}},
-        {"partition": "auto"},
+        {"partition": "some"},
+        {"n_draws": -1},
+        {"seed": "one"},
+        {"offset": 3},
         {"predictors": {"dict": [["inflation", 3]]}},
         {"missing": "ignore"},
         {"more": 1},
@@ -376,7 +388,7 @@ def test_an_earlier_file_says_what_to_do(lost, frame, tmp_path):
 def test_options_that_make_no_sense_are_refused(change, frame, tmp_path):
     path = tmp_path / "fit.tvd"
     tb.fit("visits ~ age", frame, n_draws=0).save(path)
-    rewrite(path, lambda fit: fit["asked"]["fields"].update(change))
+    rewrite(path, lambda fit: fit["posterior"]["fields"]["options"]["fields"].update(change))
     with pytest.raises(tb.StorageError):
         tb.load(path)
 
