@@ -5,7 +5,7 @@ import os
 import numpy as np
 
 from tvdbayes.experiments import CORRECTED
-from tvdbayes.experiments.data import DataSet, find_folder, load
+from tvdbayes.experiments.data import DataSet, load
 
 
 def logit(rng, n, p, share):
@@ -101,7 +101,7 @@ def paper_data(name, mode, quick):
         print(f"TVDBAYES_DATA names no folder: simulated rows stand for {name}.", flush=True)
         x, y, _ = logit(np.random.default_rng(0), 200, 5, 0.0)
         return DataSet(x, y.astype(int))
-    return load(name, find_folder(None), mode)
+    return load(name, None, mode)
 
 
 def real(name, quick=False):

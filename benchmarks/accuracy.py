@@ -9,12 +9,13 @@ from scipy.special import gammaln
 from benchmarks._problems import binomial_table, poisson_table, three_parameter_table
 from benchmarks._report import Table
 from tvdbayes import TVD
+from tvdbayes.experiments.released import reference_bfgs
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.partitions import Distinct
 from tvdbayes.sampling.plan import prepare
 from tvdbayes.sampling.starts import elemental, scan
 from tvdbayes.sampling.weights import Stream, reweight
-from tvdbayes.solvers import newton, reference_bfgs, scalar, solve_from_pool
+from tvdbayes.solvers import newton, scalar, solve_from_pool
 
 
 def exact_minimum(y, p):

@@ -20,7 +20,7 @@ from benchmarks.families import (
     wrong_rows,
 )
 from tvdbayes import KLD, TVD, Bernoulli, Binomial, Cells, DensityPower, Model, Poisson
-from tvdbayes.experiments._glmrob import glmrob, robustbase_version
+from tvdbayes.experiments.atlas.glmrob import glmrob, robustbase_version
 from tvdbayes.objective.partitions import Auto, Distinct
 from tvdbayes.sampling.bootstrap import _outcome_bins, _Setting
 from tvdbayes.sampling.execution import single_threaded

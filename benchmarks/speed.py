@@ -8,11 +8,11 @@ import tvdbayes as tb
 from benchmarks._problems import contaminated_counts, inflated_successes
 from benchmarks._report import Table
 from tvdbayes import KLD, TVD, Binomial, Cells, Model, Poisson
+from tvdbayes.experiments.released import reference_bfgs
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.partitions import Distinct
 from tvdbayes.sampling.execution import Serial
 from tvdbayes.sampling.weights import Stream, reweight
-from tvdbayes.solvers import reference_bfgs
 
 
 def clock(work, repeats=5):

@@ -5,8 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tvdbayes.experiments._base import CORRECTED, Task
-from tvdbayes.experiments._contamination import (
+from tvdbayes.experiments.atlas import SETTINGS, ContaminationAtlas
+from tvdbayes.experiments.atlas.glmrob import glmrob, robustbase_version
+from tvdbayes.experiments.atlas.report import atlas_report
+from tvdbayes.experiments.atlas.settings import (
     CLEAN,
     CONTAMINATIONS,
     CONTINUOUS,
@@ -16,9 +18,10 @@ from tvdbayes.experiments._contamination import (
     clean_rows,
     wrong_rows,
 )
-from tvdbayes.experiments._glmrob import glmrob, robustbase_version
-from tvdbayes.experiments.atlas import SETTINGS, ContaminationAtlas
-from tvdbayes.experiments.atlas_report import atlas_report, markdown
+from tvdbayes.experiments.contract import CORRECTED, Task
+
+# Fits of few rows or draws warn, which is beside the point here.
+pytestmark = pytest.mark.filterwarnings("ignore::tvdbayes.TVDBayesWarning")
 
 needs_r = pytest.mark.skipif(
     not robustbase_version(), reason="Rscript with the package robustbase is not installed"
@@ -240,11 +243,11 @@ def test_the_pictures_hold_a_number_for_each_line(made_up_report):
 
 
 def test_the_short_table_fits_a_document(made_up_report):
-    tasks, measured, _ = made_up_report
-    lines = markdown(SETTINGS, tasks, measured).splitlines()
+    _, _, report = made_up_report
+    lines = report.pages["summary.md"].splitlines()
     assert len(lines) == 4
     assert "**" in lines[3]
     everything = [Task(CORRECTED, name, 0, 10) for name in SETTINGS]
-    text = markdown(SETTINGS, everything, made_up(everything))
+    text = atlas_report(SETTINGS, everything, made_up(everything)).pages["summary.md"]
     assert len(text.splitlines()) <= 40
     assert " / - " in text

@@ -18,8 +18,8 @@ from tvdbayes import (
     SettingsError,
     ZeroInflated,
 )
-from tvdbayes.experiments import _bayes
-from tvdbayes.experiments._bayes import full_bayes, nuts, poisson_rate
+from tvdbayes.experiments import bayes
+from tvdbayes.experiments.bayes import full_bayes, nuts, poisson_rate
 
 N_DRAWS = 4000
 # Standard errors that an estimate may be off: one test in ten thousand would fail by chance, and
@@ -139,17 +139,17 @@ def test_nuts_sees_the_same_density(family, rng):
     trials = np.full(150, 4.0 if family.needs_trials else 1.0)
     y = family.sample(rng, np.zeros((len(family.predictors), 150)), trials)
     cells = Cells.from_rows(x, y, trials=trials, offset=x[:, 1] / 5)
-    target = _bayes._target(Model(family), cells, 1, 2.0)
+    target = bayes._target(Model(family), cells, 1, 2.0)
     theta = rng.normal(size=len(target.precision)) / 2
     with jax.enable_x64(True):
-        theirs = float(_bayes._potential(target)(theta))
+        theirs = float(bayes._potential(target)(theta))
     # NumPyro keeps probabilities off 0 and 1 and sums gamma functions that cancel.
     assert theirs == pytest.approx(target.loss(theta)[0], rel=1e-6)
 
 
 def test_derivatives_are_those_of_the_density(rng):
     model, cells = successes(rng)
-    target = _bayes._target(model, cells, 1, 0.7)
+    target = bayes._target(model, cells, 1, 0.7)
     theta, h = rng.normal(size=3) / 2, 1e-5
     assert -target.log_density(theta[:, None])[0] == pytest.approx(target.loss(theta)[0])
     for j, step in enumerate(h * np.eye(3)):
@@ -207,7 +207,7 @@ def poor_case(rng):
 
 
 def test_a_poor_proposal_is_said_and_nuts_takes_over(rng, monkeypatch):
-    monkeypatch.setattr(_bayes, "nuts", lambda *_, **settings: np.full((1, 1), settings["scale"]))
+    monkeypatch.setattr(bayes, "nuts", lambda *_, **settings: np.full((1, 1), settings["scale"]))
     found = full_bayes(Model(Bernoulli()), poor_case(rng), 1000, 0, scale=50.0)
     assert found.method == "nuts"
     assert 0 < found.efficiency < 0.05

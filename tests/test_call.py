@@ -283,16 +283,6 @@ def test_the_page_says_what_the_call_leaves_open():
     assert call_of(fit).note in " ".join(render(fit).split())
 
 
-def test_a_fit_whose_options_were_not_kept_has_no_call():
-    fit = tb.fit("y ~ 1", table(), n_draws=0)
-    old = replace(fit, posterior=replace(fit.posterior, options=None))
-    assert call_of(old).text == ""
-    assert "earlier version" in call_of(old).note
-    page = render(old)
-    assert "tb.fit(" not in page
-    assert "earlier version" in page
-
-
 @pytest.mark.parametrize(
     ("formula", "given"),
     [

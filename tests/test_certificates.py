@@ -284,12 +284,6 @@ def test_a_file_keeps_how_the_half_is_fitted(name, tmp_path):
     assert_same_fit(fitted_half(again.posterior)[0], fitted_half(fit.posterior)[0])
 
 
-def test_a_record_without_its_options_is_refused():
-    posterior = tb.fit("y ~ x", DATA, n_draws=0).posterior
-    with pytest.raises(SettingsError, match="earlier version"):
-        misfit_split(replace(posterior, options=None))
-
-
 def test_a_half_that_loses_a_level_is_refused():
     rare = {"y": DATA["y"][:40], "g": ["a"] * 39 + ["b"]}
     fits = [tb.fit("y ~ g", rare, n_draws=0, seed=seed).posterior for seed in range(8)]

@@ -10,20 +10,22 @@ from tvdbayes import Bernoulli, Model, SettingsError
 from tvdbayes._array import Device
 from tvdbayes.experiments import data as data_room
 from tvdbayes.experiments import network as network_room
-from tvdbayes.experiments._base import AS_PUBLISHED, CORRECTED, Task
-from tvdbayes.experiments._label_noise import SCENARIOS, Scenario
-from tvdbayes.experiments._logistic import logistic
-from tvdbayes.experiments._network_methods import GeneralisedCrossEntropy, fewer
-from tvdbayes.experiments._network_released import (
+from tvdbayes.experiments.contract import AS_PUBLISHED, CORRECTED, Task
+from tvdbayes.experiments.data import DataSet
+from tvdbayes.experiments.network import DATA, SETTINGS, NetworkExperiment
+from tvdbayes.experiments.network.labels import SCENARIOS, Scenario, logistic
+from tvdbayes.experiments.network.methods import GeneralisedCrossEntropy, fewer
+from tvdbayes.experiments.network.released import (
     _split,
     _start,
     outer_likelihood,
     released,
     scrambled,
 )
-from tvdbayes.experiments.data import DataSet
-from tvdbayes.experiments.network import DATA, SETTINGS, NetworkExperiment
 from tvdbayes.models.predictors import MLP, Layers
+
+# Fits of few rows or draws warn, which is beside the point here.
+pytestmark = pytest.mark.filterwarnings("ignore::tvdbayes.TVDBayesWarning")
 
 
 def some_rows(n=120, seed=0):
@@ -103,7 +105,7 @@ def slowly(value_and_grad, theta, rate, n_steps=20):
 
 
 def test_the_short_descent_is_bfgs_with_fixed_steps():
-    from tvdbayes.experiments._network_steps import lbfgs
+    from tvdbayes.experiments.network.steps import lbfgs
 
     curve = np.array([[2.0, 0.3, 0.0], [0.3, 1.0, 0.2], [0.0, 0.2, 0.5]])
     start = np.array([3.0, -2.0, 1.0])
@@ -118,7 +120,7 @@ def test_the_short_descent_is_bfgs_with_fixed_steps():
 
 
 def test_the_short_descent_begins_along_the_gradient_and_ends_where_it_is_flat():
-    from tvdbayes.experiments._network_steps import lbfgs
+    from tvdbayes.experiments.network.steps import lbfgs
 
     with Device.named("cpu:float64").here():
         at = Device.named("cpu").put(np.array([3.0, -1.0]))
@@ -222,7 +224,7 @@ def test_a_corrected_split_scores_every_method(folder, monkeypatch):
     # compiled once for each divergence.
     small = Model(Bernoulli(), MLP(hidden=(4,), direct=False))
     for name in ("_NETWORK", "_RANDOM_START", "_NAIVE"):
-        monkeypatch.setattr(f"tvdbayes.experiments._network_methods.{name}", small)
+        monkeypatch.setattr(f"tvdbayes.experiments.network.methods.{name}", small)
     experiment = NetworkExperiment(folder, device="cpu:float32")
     found = experiment.measure(Task(CORRECTED, "rice, surest 10 %", 1, 1))
     methods = dict.fromkeys(key.partition("|")[0] for key in found)

@@ -1,8 +1,5 @@
 """Predictions in the user's own columns: the formula by hand, whatever the data are made of."""
 
-from dataclasses import replace
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,8 +10,6 @@ import tvdbayes as tb
 from tvdbayes.fitting.files import load
 from tvdbayes.results import prediction
 from tvdbayes.results.prediction import NewRows, mean_draws
-
-OLD = Path(__file__).parent / "data" / "fit_0_1_0.tvd"
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::tvdbayes.SmallGroupsWarning",
@@ -342,22 +337,6 @@ def test_a_loaded_fit_predicts_the_same_bits(frame, new, tmp_path):
         pd.testing.assert_frame_equal(fit.predict(new, kind), again.predict(new, kind))
         pd.testing.assert_frame_equal(fit.predict(kind=kind), again.predict(kind=kind))
     assert fit.sample(new).tobytes() == again.sample(new).tobytes()
-
-
-def test_a_file_of_version_0_1_0_predicts_what_it_can():
-    fit = load(OLD)
-    assert fit.data is None
-    found = fit.predict({"x": [0.1, 0.2], "g": ["a", "b"]})
-    assert (found["low"] <= found["mean"]).all()
-    assert len(fit.predict()) == len(fit.cell_of_row)
-    with pytest.raises(tb.DataError, match=r"tvdbayes 0\.1\.0 wrote.*Fit again"):
-        fit.effects("x")
-
-
-def test_a_fit_without_its_data_does_not_guess_an_offset(asked, new):
-    with pytest.raises(tb.DataError, match=r"0\.1\.0"):
-        replace(asked, data=None).predict(new)
-    assert len(replace(asked, data=None).predict()) == len(asked.cell_of_row)
 
 
 def test_numbers_are_levels_where_the_fit_saw_a_category(frame):

@@ -22,8 +22,8 @@ from click.testing import CliRunner
 import tvdbayes as tb
 from tvdbayes.cli import main
 from tvdbayes.data import duckdb as _duckdb
-from tvdbayes.experiments import _runs
-from tvdbayes.experiments._base import CORRECTED, AbstractExperiment, Task
+from tvdbayes.experiments import runs
+from tvdbayes.experiments.contract import CORRECTED, AbstractExperiment, Task
 from tvdbayes.sampling.execution import Joblib
 
 # Workers end with their parent.
@@ -93,7 +93,7 @@ class Watched(AbstractExperiment):
 
 def test_workers_of_experiments_watch_too(tmp_path):
     tasks = [Task(CORRECTED, "a", seed, 10) for seed in range(2)]
-    found = _runs.run_tasks(Watched(), tasks, kept=tmp_path, n_jobs=2)
+    found = runs.run_tasks(Watched(), tasks, kept=tmp_path, n_jobs=2)
     assert [part["n"] for part in found] == [1, 1]
 
 
@@ -102,26 +102,26 @@ def test_workers_of_experiments_watch_too(tmp_path):
 
 @pytest.fixture
 def part(tmp_path):
-    _runs.run_tasks(Watched(), [Task(CORRECTED, "a", 1, 10)], kept=tmp_path)
+    runs.run_tasks(Watched(), [Task(CORRECTED, "a", 1, 10)], kept=tmp_path)
     (path,) = tmp_path.iterdir()
     return path
 
 
 def test_no_flipped_bit_of_a_kept_part_goes_unseen(part):
     whole = part.read_bytes()
-    assert _runs._load(part)["law"].tobytes() == LAW.tobytes()
+    assert runs._load(part)["law"].tobytes() == LAW.tobytes()
     for at in range(len(whole)):
         flipped = bytearray(whole)
         flipped[at] ^= 1 << at % 8
         part.write_bytes(flipped)
-        assert _runs._load(part) is None, at
+        assert runs._load(part) is None, at
 
 
 def test_a_kept_part_under_the_name_of_another_is_not_taken_for_it(part):
     other = part.with_name("0" * 32 + part.suffix)
     other.write_bytes(part.read_bytes())
-    assert _runs._load(part) is not None
-    assert _runs._load(other) is None
+    assert runs._load(part) is not None
+    assert runs._load(other) is None
 
 
 def test_a_part_that_cannot_be_written_is_an_error_of_ours_and_leaves_nothing(
@@ -132,7 +132,7 @@ def test_a_part_that_cannot_be_written_is_an_error_of_ours_and_leaves_nothing(
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(tb.StorageError, match="No space left"):
-        _runs.run_tasks(Watched(), [Task(CORRECTED, "a", 1, 10)], kept=tmp_path)
+        runs.run_tasks(Watched(), [Task(CORRECTED, "a", 1, 10)], kept=tmp_path)
     assert not os.listdir(tmp_path)
 
 

@@ -5,7 +5,6 @@ import hashlib
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -325,14 +324,6 @@ def test_an_ordinary_fit_has_nothing_to_compare():
     assert "The fit is by maximum likelihood." in words
     assert "difference" not in words
     assert "coefficients differ" not in words
-
-
-def test_an_old_file_without_columns_still_has_a_page():
-    fit = tb.fit("visits ~ z", wrong_counts(100), n_draws=20)
-    old = gathered(replace(fit, data=None))
-    assert old.outcome == "visits"
-    assert old.rows.headings[:4] == ("row", "flag", "count", "score")
-    assert "kept no columns" in old.predictions.notes[0]
 
 
 def test_problems_come_first_and_are_in_the_headline():

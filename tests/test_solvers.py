@@ -8,6 +8,7 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import gammaln
 
 from tvdbayes import KLD, TVD, Bernoulli, Binomial, Cells, Hellinger, Model, Poisson
+from tvdbayes.experiments.released import reference_bfgs
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import ALL_DIVERGENCES
 from tvdbayes.objective.partitions import Distinct
@@ -20,7 +21,6 @@ from tvdbayes.solvers import (
     Status,
     find_modes,
     newton,
-    reference_bfgs,
     scalar,
     solve_from_pool,
     spread_out,

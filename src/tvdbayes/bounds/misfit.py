@@ -233,12 +233,6 @@ def fitted_half(posterior: Posterior) -> tuple[Posterior, Cells]:
     (1000.0, 1000.0)
     """
     cells, options = posterior.cells, posterior.options
-    if options is None:
-        raise SettingsError(
-            "This record comes from a file of an earlier version, which did not keep how groups, "
-            "bins and ridge were asked for, so half of its rows cannot be fitted in the same way. "
-            "Fit the data again with this version."
-        )
     dealt = fold_counts(row_counts(cells), 2, posterior.seed)
     if loses_a_column(posterior, dealt[0]):
         raise SettingsError(

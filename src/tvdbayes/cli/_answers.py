@@ -142,8 +142,7 @@ class Answers:
             else "No row stands out beyond chance. "
         )
         told += "Equal rows are in one line, and count says how many they are. "
-        grouped = self.fit.data is not None and self.fit.data.n_grouped is not None
-        if not grouped:
+        if self.fit.data.n_grouped is None:
             told += "Row 0 is the first below the header. "
         told += "Seen and expected count rows with this outcome and the same or nearby covariates."
         if "kept" in worst:
@@ -199,14 +198,12 @@ class Answers:
 
     def _equal_rows(self) -> dict[int, list[int]]:
         """For each line, by its number, the numbers of all rows that are in it."""
-        if self.fit.data is None:
-            return {}
         rows = pd.Series(self.fit.data.row)
         members = rows[rows >= 0].groupby(rows, sort=False).groups.values()
         return {int(found[0]): [int(i) for i in found] for found in members}
 
     def _outcome(self) -> str:
-        name = self.fit.data.outcome if self.fit.data else ""
+        name = self.fit.data.outcome
         return f"data: {name}" if f"data: {name}" in self.rows else name
 
 

@@ -188,7 +188,7 @@ def _outcome(fit: Fit) -> str:
     """The range of the outcome, or how often each of its levels comes."""
     posterior = fit.posterior
     cells, family = posterior.cells, posterior.model.family
-    name = fit.data.outcome if fit.data else "outcome"
+    name = fit.data.outcome
     if family.levels:
         total = np.bincount(cells.y.astype(int), cells.counts, len(family.levels))
         levels = [f"{level} ({n:,g})" for level, n in zip(family.levels, total, strict=True)]
@@ -224,7 +224,7 @@ def _facts(fit: Fit, pilot: Pilot, options: Options, notes: list[str]) -> dict[s
         "formula": fit.formula,
         "family": posterior.model.family.name,
         "n_rows": fit.n_rows,
-        "n_distinct_rows": len(fit.data.counts) if fit.data else None,
+        "n_distinct_rows": len(fit.data.counts),
         "n_left_out": fit.n_left_out,
         "n_x": cells.n_x,
         "n_cells": cells.n_cells,

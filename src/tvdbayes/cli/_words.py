@@ -17,8 +17,9 @@ FLAGS = {
 }
 """Options of a fit on the command line."""
 
+_NAME = "|".join(FLAGS)
 _ARGUMENT = re.compile(
-    rf"\b({'|'.join(FLAGS)})=(?!tb\.)(?:(['\"])(.*?)\2|([\w.]+))?|^({'|'.join(FLAGS)})(?= must| holds|\[)"
+    rf"\b({_NAME})=(?!tb\.)(?:(['\"])(.*?)\2|([\w.]+))?|^({_NAME})(?= must| holds|\[)"
 )
 _SEPARATED = re.compile(
     r"Read it with pandas\.read_csv\(\.\.\., sep=(.*)\) and pass the data frame"

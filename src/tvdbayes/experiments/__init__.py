@@ -8,18 +8,18 @@ from pathlib import Path
 import pandas as pd
 
 from tvdbayes._errors import SettingsError
-from tvdbayes.experiments._base import (
+from tvdbayes.experiments.atlas import ContaminationAtlas
+from tvdbayes.experiments.contract import (
     AS_PUBLISHED,
     CORRECTED,
     AbstractExperiment,
     Report,
 )
-from tvdbayes.experiments._runs import run_tasks
-from tvdbayes.experiments.atlas import ContaminationAtlas
 from tvdbayes.experiments.figure_1 import FigureOne
 from tvdbayes.experiments.network import NetworkExperiment
 from tvdbayes.experiments.poisson import PoissonExperiment
 from tvdbayes.experiments.probit import ProbitExperiment
+from tvdbayes.experiments.runs import run_tasks
 from tvdbayes.experiments.zero_inflation import ZeroInflation
 
 __all__ = [

@@ -14,7 +14,7 @@ import numpy as np
 
 from tvdbayes._errors import DataError
 from tvdbayes._typing import Array, BoolArray, IntArray
-from tvdbayes.experiments._base import AS_PUBLISHED
+from tvdbayes.experiments.contract import AS_PUBLISHED
 
 __all__ = ["SOURCES", "DataSet", "Source", "find_folder", "load", "sound_rows"]
 
@@ -34,14 +34,11 @@ class Source:
         SHA-256 of the file as the authors used it.
     where : str
         Where it can be had.
-    corrected : str
-        What the corrected recipe does to it, beside an intercept and scaling.
     """
 
     file: str
     checksum: str
     where: str
-    corrected: str = "all rows are kept"
 
 
 SOURCES = {
@@ -49,8 +46,6 @@ SOURCES = {
         "probit/mammographic_mass.txt",
         "ab7bc37fa5269e70c938317b3f231fe3b8c21f625afa079df27da56ab488f120",
         "UCI, Mammographic Mass",
-        "5 of 830 rows without a BI-RADS score, whose values slid one column to the left so that "
-        "the last became -9223372036854775808, are removed",
     ),
     "fourclass": Source(
         "probit/fourclass.txt",
@@ -81,7 +76,6 @@ SOURCES = {
         "nn/diabetic.txt",
         "fada03c9752d2da45c72eb5e1483e5b5c11d4b96217fdb880585ca894c97e25e",
         "the file of pima with its labels exchanged",
-        "left out: it is pima",
     ),
     "banknote": Source(
         "nn/banknote_authentication.txt",
@@ -121,8 +115,10 @@ def find_folder(given: Path | None) -> Path:
     return Path(named)
 
 
-def load(name: str, folder: Path, mode: str = AS_PUBLISHED) -> DataSet:
+def load(name: str, folder: Path | None, mode: str = AS_PUBLISHED) -> DataSet:
     """A data set as the authors used it, or with an intercept, scaled, and without broken rows.
+
+    The folder is the one of the environment if none is given.
 
     Raises
     ------
@@ -130,7 +126,7 @@ def load(name: str, folder: Path, mode: str = AS_PUBLISHED) -> DataSet:
         If the file is not there, or is not the one that the authors used.
     """
     source = SOURCES[name]
-    path = folder / source.file
+    path = find_folder(folder) / source.file
     try:
         content = path.read_bytes()
     except OSError as error:

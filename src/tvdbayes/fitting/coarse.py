@@ -15,7 +15,7 @@ from tvdbayes._errors import CoarseWarning, DataError, TVDBayesError, TVDBayesWa
 from tvdbayes._typing import Array
 from tvdbayes.data.cells import Cells
 from tvdbayes.data.sources import Coarsening, open_data
-from tvdbayes.fitting.predictions import data_of, further_columns, new_rows
+from tvdbayes.fitting.predictions import further_columns, new_rows
 from tvdbayes.fitting.record import Fit
 from tvdbayes.fitting.rounded import Rounded
 from tvdbayes.formula.design import columns_of
@@ -61,7 +61,7 @@ def _measured(fit: Fit, coarsening: Coarsening) -> Rounded:
 def _moved(fit: Fit, coarsening: Coarsening) -> tuple[Array, int]:
     """What rounding adds to each parameter, (d,), and the rows that it is found from."""
     truth, coarsening = fit.posterior.minimiser, _encodable(fit, coarsening)
-    weights = data_of(fit).weights
+    weights = fit.data.weights
     n_outcomes = len(_outcomes(fit, _rows(fit, coarsening.sample))[0])
     step = -(-len(coarsening.sample) * n_outcomes // _ELEMENTS)
     sample, rounded = coarsening.sample[::step], coarsening.rounded[::step]

@@ -57,8 +57,7 @@ def compare(
         if not isinstance(one, Fit):
             raise SettingsError(f"compare takes fits; got a {type(one).__name__}.")
     named = dict(fits) if isinstance(fits, Mapping) else _named(fits)
-    kept = [one.data for one in named.values() if one.data is not None]
-    if any(data.weights or data.weighted for data in kept):
+    if any(one.data.weights or one.data.weighted for one in named.values()):
         raise DataError(
             "Fits with a weights column, or whose equal rows were put together, cannot be compared "
             "yet: which rows a weight stands for is not kept. Repeat the rows instead."

@@ -12,7 +12,7 @@ from formulaic.parser.types import Factor
 from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.fit_data import Column, FitData, plain_table
-from tvdbayes.fitting.predictions import data_of, new_rows, outcome_numbers, posterior_of
+from tvdbayes.fitting.predictions import new_rows, outcome_numbers, posterior_of
 from tvdbayes.fitting.record import Fit
 from tvdbayes.fitting.slopes import row_slopes
 from tvdbayes.formula.columns import offsets
@@ -67,7 +67,7 @@ class _Question:
     def column(self, name: object) -> Column:
         """A column that can be asked about, or an error that names those that can."""
         if not isinstance(name, str) or name not in self.columns:
-            data = data_of(self.fit)
+            data = self.fit.data
             what = "is the outcome" if name == data.outcome else "is not among the columns"
             raise DataError(
                 f"{name!r} {what} of {self.fit.formula!r}. Choose from "
@@ -82,7 +82,7 @@ class _Question:
 
     def about(self, at: Mapping[str, object]) -> str:
         """What is averaged, and over what, in words."""
-        outcome = data_of(self.fit).outcome
+        outcome = self.fit.data.outcome
         quantity = f"expected {outcome}" if self.outcomes is None else f"probability of {outcome}"
         where = f", at {_setting(at)}" if at else ""
         return f"{quantity}, over {self.counts.sum():,.12g} rows{where}"
@@ -159,7 +159,7 @@ def predictions(
 
 
 def _question(fit: Fit, outcome: object, ordinary: bool) -> _Question:
-    data, posterior = data_of(fit), posterior_of(fit, ordinary)
+    data, posterior = fit.data, posterior_of(fit, ordinary)
     family = posterior.model.family
     names = list(family.levels) if outcome is None else [outcome]
     outcomes = tuple(outcome_numbers(family, names).tolist()) if names else None
@@ -176,7 +176,7 @@ def _used(fit: Fit, data: FitData) -> list[str]:
 
 def _average_slope(ask: _Question, variable: str, at: Mapping[str, object]) -> Array:
     """The average derivative in a column of numbers, through every term that it is part of."""
-    fit, data = ask.fit, data_of(ask.fit)
+    fit, data = ask.fit, ask.fit.data
     if variable == data.trials:
         raise DataError(
             f"{variable!r} counts the trials, which have no slope. Ask for a contrast of two "

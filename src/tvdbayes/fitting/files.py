@@ -6,26 +6,23 @@ stands what was learned from the data: levels, means, knots, and the columns of 
 
 import ast
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from formulaic import Formula, ModelSpec
 from formulaic.materializers.base import EncodedTermStructure
 from formulaic.materializers.types import EvaluatedFactor, ScopedFactor, ScopedTerm
 from formulaic.parser.types import Factor, Term
-from formulaic.utils.code import format_expr
 from formulaic.utils.variables import Variable
 
 from tvdbayes.data.fit_data import Column, FitData
 from tvdbayes.fitting.record import Fit
 from tvdbayes.fitting.rounded import Rounded
 from tvdbayes.formula.design import columns_of
-from tvdbayes.formula.guard import FUNCTIONS, read_formula
-from tvdbayes.formula.names import alias_of, as_written, column_of, quoted, readable, rewrite
+from tvdbayes.formula.guard import read_formula
+from tvdbayes.formula.names import as_written, column_of, quoted, readable
 from tvdbayes.models.families import AbstractFamily
-from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.storage import FORMS, Form, StorageError, form_of, read_record, write_record
 
@@ -83,7 +80,6 @@ def _take_spec(spec: ModelSpec) -> dict[str, Any]:
     taken = {
         **{name: _word(getattr(spec, name)) for name in _SETTINGS},
         "ensure_full_rank": spec.ensure_full_rank,
-        "aliased": True,
         "columns": columns_of((spec,)),
         "terms": [_text(term) for term in spec.formula],
         "structure": [_take_structure(entry) for entry in spec.structure],
@@ -110,19 +106,18 @@ def _make_spec(taken: dict[str, Any]) -> ModelSpec:
             raise StorageError(f"its encoding has the {name} {taken[name]!r}, which is not known")
     terms = _read_terms(taken["terms"], taken["columns"])
     factors = {factor.expr: factor for term in terms for factor in term.factors}
-    now = _aliased(taken)
     return ModelSpec(
         formula=Formula(terms),
         **{name: taken[name] for name in _SETTINGS},
         materializer_params={},
         ensure_full_rank=taken["ensure_full_rank"],
         structure=[
-            _make_structure(term, entry, factors, now)
+            _make_structure(term, entry, factors)
             for term, entry in zip(terms, taken["structure"], strict=True)
         ],
-        transform_state={now(expr): v for expr, v in taken["transforms"].items()},
+        transform_state=taken["transforms"],
         encoder_state={
-            now(expr): (Factor.Kind(kind), state) for expr, (kind, state) in taken["levels"].items()
+            expr: (Factor.Kind(kind), state) for expr, (kind, state) in taken["levels"].items()
         },
     )
 
@@ -130,20 +125,6 @@ def _make_spec(taken: dict[str, Any]) -> ModelSpec:
 def _word(setting: Any) -> str:
     """A setting of formulaic's, which may be an enum, as text."""
     return str(getattr(setting, "value", setting))
-
-
-def _aliased(taken: dict[str, Any]) -> Callable[[str], str]:
-    """What an expression in a file is called now: in early files columns had no aliases."""
-    columns = taken["columns"]
-    if taken.get("aliased"):
-        return lambda expression: expression
-
-    def now(expression: str) -> str:
-        if expression in columns:
-            return alias_of(expression)
-        return str(format_expr(rewrite(expression, columns, FUNCTIONS, lambda _: None)))
-
-    return now
 
 
 def _text(term: Term) -> str:
@@ -194,29 +175,20 @@ def _take_factor(scoped: ScopedFactor) -> dict[str, Any]:
 
 
 def _make_structure(
-    term: Term, entry: dict[str, Any], factors: Mapping[str, Factor], now: Callable[[str], str]
+    term: Term, entry: dict[str, Any], factors: Mapping[str, Factor]
 ) -> EncodedTermStructure:
     scoped_terms = [
-        ScopedTerm(
-            [_make_factor(f, factors, now) for f in scoped["factors"]], scale=scoped["scale"]
-        )
+        ScopedTerm([_make_factor(f, factors) for f in scoped["factors"]], scale=scoped["scale"])
         for scoped in entry["scoped"]
     ]
-    columns = entry["columns"]
-    for expression in {f["expr"] for scoped in entry["scoped"] for f in scoped["factors"]}:
-        columns = [column.replace(expression, now(expression)) for column in columns]
-    return EncodedTermStructure(term, scoped_terms, columns)
+    return EncodedTermStructure(term, scoped_terms, entry["columns"])
 
 
-def _make_factor(
-    taken: dict[str, Any], factors: Mapping[str, Factor], now: Callable[[str], str]
-) -> ScopedFactor:
+def _make_factor(taken: dict[str, Any], factors: Mapping[str, Factor]) -> ScopedFactor:
     variables = {
-        Variable(now(name) if source == "data" else name, roles=roles, source=source)
-        for name, roles, source in taken["variables"]
+        Variable(name, roles=roles, source=source) for name, roles, source in taken["variables"]
     }
-    factor = factors[now(taken["expr"])]
-    evaluated = EvaluatedFactor(factor, values=None, variables=variables)
+    evaluated = EvaluatedFactor(factors[taken["expr"]], values=None, variables=variables)
     return ScopedFactor(evaluated, reduced=taken["reduced"])
 
 
@@ -252,8 +224,6 @@ def _check_fit(fit: Fit) -> None:
     n_cells = fit.posterior.cells.n_cells
     if not _within(fit.cell_of_row, -1, n_cells):
         raise StorageError("its rows point to cells that are not there")
-    if fit.data is None:
-        return
     if not _within(fit.data.cell, 0, n_cells):
         raise StorageError("its data point to cells that are not there")
     left_out = fit.data.row < 0
@@ -270,31 +240,10 @@ def _within(index: AnyArray, low: int, end: int) -> bool:
     return not index.size or bool(low <= index.min() <= index.max() < end)
 
 
-_FIT = form_of(Fit, _check_fit, cell_of_row="i")
-
-
-def _make_fit(taken: dict[str, Any]) -> Fit:
-    """A fit; in files of earlier versions its options stand in several places."""
-    asked, posterior, data = taken.pop("asked", None), taken["posterior"], taken.get("data")
-    if asked is None or data is None:
-        return cast(Fit, _FIT.make(taken))
-    elsewhere = {
-        **({} if posterior.prior is None else vars(posterior.prior)),
-        **{name: getattr(posterior, name) for name in ("divergence", "n_draws", "seed")},
-        **{name: getattr(data, name) for name in ("offset", "exposure", "weights")},
-        "network": posterior.model.predictor.fitted_by(
-            solving=lambda: None, training=lambda network: network
-        ),
-    }
-    options = Options(**elsewhere, **asked)
-    return cast(Fit, _FIT.make({**taken, "posterior": replace(posterior, options=options)}))
-
-
 _FORMS: Mapping[str, Form] = {
     **FORMS,
-    "Asked": Form(dict, dict, dict),
     "Rounded": form_of(Rounded, _check_rounded, moved="d", deviations="d"),
-    "Fit": replace(_FIT, make=_make_fit),
+    "Fit": form_of(Fit, _check_fit, cell_of_row="i"),
     "FitData": form_of(FitData, _check_data, counts="r", cell="r", row="i"),
     "Column": form_of(Column, _check_column, values="r"),
     "ModelSpec": Form(ModelSpec, _take_spec, _make_spec),

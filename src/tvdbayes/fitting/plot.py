@@ -8,7 +8,6 @@ import numpy as np
 
 from tvdbayes._errors import SettingsError
 from tvdbayes.fitting.effects import predictions
-from tvdbayes.fitting.predictions import data_of
 from tvdbayes.fitting.record import Fit
 from tvdbayes.fitting.rows import suspicious_of
 from tvdbayes.sampling.summary import intervals
@@ -26,7 +25,7 @@ class Plots:
 
     @property
     def _outcome(self) -> str:
-        return "outcome" if self.fit.data is None else self.fit.data.outcome
+        return self.fit.data.outcome
 
     def coefficients(
         self, *, interval: float = 0.9, skip_intercepts: bool = True, ax: Any = None
@@ -98,7 +97,7 @@ class Plots:
         """Average expected outcome as a column changes, with intervals, over the data."""
         from tvdbayes.plots import plot_bands
 
-        data = data_of(self.fit)
+        data = self.fit.data
         if variable not in data.columns:
             raise SettingsError(
                 f"{variable!r} is no column of this fit; it has {', '.join(data.columns)}."

@@ -11,7 +11,6 @@ import pandas as pd
 from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.cells import Cells
-from tvdbayes.data.fit_data import FitData
 from tvdbayes.data.sources import Data, FrameSource, Table, open_data
 from tvdbayes.fitting.record import Fit
 from tvdbayes.formula.columns import numbers, offsets, trials_of
@@ -32,7 +31,6 @@ from tvdbayes.sampling.posterior import Posterior
 
 __all__ = [
     "Kind",
-    "data_of",
     "further_columns",
     "new_rows",
     "outcome_numbers",
@@ -100,26 +98,14 @@ def posterior_of(fit: Fit, ordinary: bool) -> Posterior:
     return fit.posterior.twin if ordinary else fit.posterior
 
 
-def data_of(fit: Fit) -> FitData:
-    """What the fit remembers of its data."""
-    if fit.data is None:
-        raise DataError(
-            "This fit was read from a file that tvdbayes 0.1.0 wrote, which kept neither the data "
-            "nor which columns were offset, exposure and trials. Fit again with this version; "
-            "without offset and trials, predict(new) works with data that you pass."
-        )
-    return fit.data
-
-
 def new_rows(fit: Fit, table: Table) -> NewRows:
     """The rows of a table as the model sees them, in the order of the input."""
     posterior, family = fit.posterior, fit.posterior.model.family
     x = encode_table(fit.encodings, posterior.cells.names, table)
-    offset = trials = None
-    if fit.data is not None:
-        offset = offsets(table, fit.data.offset, fit.data.exposure)
+    offset = offsets(table, fit.data.offset, fit.data.exposure)
+    trials = None
     if family.needs_trials:
-        trials = trials_of(table, data_of(fit).trials, family)[table.index]
+        trials = trials_of(table, fit.data.trials, family)[table.index]
     return NewRows.of(
         posterior,
         x[table.index],
@@ -130,7 +116,7 @@ def new_rows(fit: Fit, table: Table) -> NewRows:
 
 def new_cells(fit: Fit, source: FrameSource, weights: str | None = None) -> Cells:
     """Rows with outcomes as a table of cells, encoded as in the fit."""
-    outcome, family = data_of(fit).outcome, fit.posterior.model.family
+    outcome, family = fit.data.outcome, fit.posterior.model.family
     used = [outcome, *columns_of(fit.encodings), *further_columns(fit, source.columns)]
     table = source.table(used, weights, "error")
     y = (
@@ -191,9 +177,7 @@ def _asked(fit: Fit, new: Data | None) -> _Asked:
 
 def further_columns(fit: Fit, columns: list[str]) -> list[str]:
     """Columns that the fit used beside its formulas, all of which new data must have."""
-    if fit.data is None and not fit.posterior.cells.offset.any():
-        return []
-    data = data_of(fit)
+    data = fit.data
     uses = {"offset": data.offset, "exposure": data.exposure, "trials": data.trials}
     named = {use: name for use, name in uses.items() if isinstance(name, str)}
     for use, name in named.items():

@@ -69,12 +69,12 @@ class Fit:
         How columns became covariates; replayed on new data.
     cell_of_row : (n,)
         The cell of each input row, -1 for rows of weight zero.
+    data : FitData
+        The distinct rows of the columns in use.
     more_encodings : dict of formulaic.ModelSpec
         The same for further predictors that have covariates.
     left_out : tuple of str
         Columns that others determine, left out by ``collinear="drop"``.
-    data : FitData or None
-        The distinct rows of the columns in use; None in files that version 0.1.0 wrote.
     rounded : Rounded or None
         What rounding continuous columns in an engine has done, where that was asked for.
 
@@ -97,9 +97,9 @@ class Fit:
     formula: str
     encoding: ModelSpec
     cell_of_row: IntArray
+    data: FitData
     more_encodings: dict[str, ModelSpec] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
-    data: FitData | None = None
     rounded: Rounded | None = None
 
     @property
@@ -199,14 +199,13 @@ class Fit:
     @property
     def n_rows(self) -> int:
         """Rows of the data, those included that were left out."""
-        grouped = None if self.data is None else self.data.n_grouped
+        grouped = self.data.n_grouped
         return len(self.cell_of_row) if grouped is None else grouped
 
     @property
     def n_left_out(self) -> int:
         """Rows of the data that were left out, for a gap or a weight of zero."""
-        dropped = 0 if self.data is None else self.data.n_dropped
-        return int((self.cell_of_row < 0).sum()) + dropped
+        return int((self.cell_of_row < 0).sum()) + self.data.n_dropped
 
     @property
     def seed(self) -> int:
@@ -214,8 +213,8 @@ class Fit:
         return self.posterior.seed
 
     @property
-    def options(self) -> Options | None:
-        """Options of `fit` as they were given; None in files of older versions.
+    def options(self) -> Options:
+        """Options of `fit` as they were given.
 
         With the same formula and data they give the same draws, bit for bit. ``n_jobs``, ``resume``
         and ``progress`` are not kept, since no draw depends on these. Only options that differ from
@@ -1172,7 +1171,7 @@ def fit_of(found: Survey, posterior: Posterior, options: Options) -> Fit:
         found.formula,
         encoded.spec,
         found.cell_of_row,
+        found.data,
         encoded.more,
         found.left_out,
-        found.data,
     )

@@ -114,8 +114,6 @@ def rows_of(fit: Fit, false_alarm: float, n_replicates: int) -> pd.DataFrame:
     spread = by_cell.iloc[fit.cell_of_row].reset_index(drop=True)
     spread.loc[~used] = np.nan
     spread["flag"] = flag
-    if fit.data is None:
-        return _noted(spread, fit)
     raw = fit.data.frame()
     if fit.data.n_grouped is not None:
         raw = _apart(raw, ["count"]).assign(count=_whole(fit.data.counts))
@@ -128,12 +126,11 @@ def rows_of(fit: Fit, false_alarm: float, n_replicates: int) -> pd.DataFrame:
 def suspicious_of(fit: Fit, rows: pd.DataFrame) -> pd.DataFrame:
     """The lines of `rows_of`, equal rows put together, the most suspicious first."""
     known = np.flatnonzero(rows["score"].notna())
-    distinct = fit.cell_of_row if fit.data is None else fit.data.row
-    _, first, n_rows = np.unique(distinct[known], return_index=True, return_counts=True)
+    _, first, n_rows = np.unique(fit.data.row[known], return_index=True, return_counts=True)
     order = np.argsort(first)
     lines = rows.iloc[known[first[order]]]
     # Where equal rows were put together before, each line has its count already.
-    if fit.data is None or fit.data.n_grouped is None:
+    if fit.data.n_grouped is None:
         lines = _apart(lines, ["count"])
         lines.insert(list(lines.columns).index(SCORES[0]), "count", n_rows[order])
     worst = most_suspicious(lines["surprise"].to_numpy(), lines["score"].to_numpy())
@@ -198,11 +195,6 @@ def _noted(frame: pd.DataFrame, fit: Fit) -> pd.DataFrame:
 def levels_of(fit: Fit, by: By) -> tuple[list[str], Array, Array]:
     """Names of the levels, and the weight that each has in each cell (L, m) and x row (L, n_x)."""
     data, cells = fit.data, fit.posterior.cells
-    if data is None:
-        raise DataError(
-            "This fit was read from a file of version 0.1.0, which kept no columns. Fit again to "
-            "ask by level."
-        )
     if isinstance(by, str):
         if by not in data.columns:
             raise DataError(

@@ -55,11 +55,6 @@ def update(
 ) -> Fit:
     """See `Fit.update`."""
     data, options = fit.data, fit.options
-    if data is None or options is None:
-        raise DataError(
-            "This fit was read from a file of an earlier version, which kept too little of the "
-            "data and options to add rows. Fit all rows again with this version and save that."
-        )
     if fit.rounded is not None:
         raise DataError(
             "The columns of this fit were rounded by an engine (grid=), to values that belong to "

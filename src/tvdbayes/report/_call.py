@@ -23,7 +23,7 @@ class Call:
     Parameters
     ----------
     text : str
-        The call; it names the data ``data``. Empty where it is not known.
+        The call; it names the data ``data``.
     left_open : tuple of str
         Options that text cannot hold. In the call they are variables of the same name.
     note : str
@@ -37,13 +37,6 @@ class Call:
 
 def call_of(fit: Reportable) -> Call:
     """The call that makes this fit again, from the options that were set."""
-    if fit.options is None:
-        return Call(
-            "",
-            (),
-            "The call that made this fit is not known: the fit was read from a file of an earlier "
-            "version, which did not keep all options.",
-        )
     written = {option: code_of(value) for option, value in fit.options.changed().items()}
     left_open = tuple(option for option, code in written.items() if code is None)
     lines = [

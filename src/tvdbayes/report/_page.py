@@ -173,8 +173,7 @@ class Page:
 def gather(fit: Reportable, *, title: str | None, command: str | None) -> Page:
     """Ask a fit all that the page shows."""
     posterior, data = fit.posterior, fit.data
-    outcome = fit.formula.split("~")[0].strip() if data is None else data.outcome
-    columns = [] if data is None else _covariates(data, fit.formula)
+    outcome, columns = data.outcome, _covariates(data, fit.formula)
     table = posterior.summary() if posterior.n_draws > 1 else None
     lines = _lines(
         posterior.param_names,
@@ -399,14 +398,10 @@ def _facts(fit: Reportable, outcome: str) -> Iterator[tuple[str, str]]:
     yield "Rows", f"{fit.n_rows:,}{grouped}{out}"
     if fit.rounded is not None:
         yield "Rounding", str(fit.rounded)
-    if data is not None and data.weights is not None:
+    if data.weights is not None:
         yield "Weights", f"{data.weights}, in all {cells.n_obs:,.12g}"
     yield "Outcome", f"{outcome}: {_spread(cells.y, cells.counts, family.levels)}"
-    uses = (
-        ()
-        if data is None
-        else (("Offset", data.offset), ("Exposure", data.exposure), ("Trials", data.trials))
-    )
+    uses = (("Offset", data.offset), ("Exposure", data.exposure), ("Trials", data.trials))
     yield from ((what, str(name)) for what, name in uses if name is not None)
     yield (
         "Table",
@@ -495,9 +490,6 @@ def _predictions(fit: Reportable, outcome: str, columns: list[str]) -> Predictio
     quantity = f"probability of {outcome}" if levels else f"expected {outcome}"
     if posterior.model.family.binary and not levels:
         quantity = f"probability of {outcome} = 1"
-    if fit.data is None:
-        note = "The file of this fit kept no columns: fit again to see predictions."
-        return Predictions(quantity, (), (), (note,))
     each = posterior.cells.n_x * (2 * posterior.n_draws + 2) * max(1, len(levels))
     averages, slopes = [*_effect_lines(fit.predictions())], list[Line]()
     notes, skipped, left = list[str](), list[str](), _MOST_WORK

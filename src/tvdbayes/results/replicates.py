@@ -199,8 +199,7 @@ def _judged(
 
 def _learns_bins(posterior: Posterior) -> bool:
     """Whether the bins of a record were learned from its data, not asked for."""
-    asked = "auto" if posterior.options is None else posterior.options.bins
-    return posterior.bins is not None and asked == "auto"
+    return posterior.bins is not None and posterior.options.bins == "auto"
 
 
 def _learned_bins(posterior: Posterior, layout: Layout) -> Bins | None:

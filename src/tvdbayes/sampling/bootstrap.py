@@ -194,7 +194,6 @@ def posterior_bootstrap(
         refine=refined,
     )
     setting = setting.binned(_outcome_bins(options.bins, setting, divergence))
-    setting = replace(setting, options=options.kept())
     there = model.predictor.fitted_by(
         solving=lambda: None if device is None else _device(device, model, n_jobs),
         training=lambda _: _training_device(device, model, n_jobs),
@@ -206,7 +205,14 @@ def posterior_bootstrap(
             # The pilot is the same as without a device; blocks are as large as its memory allows.
             plan = replace(plan, size=setting.size_within(there.memory or memory_budget, n_draws))
         return _draw(
-            plan, setting, unweighted, executor, n_draws=n_draws, resume=resume, progress=progress
+            plan,
+            setting,
+            unweighted,
+            executor,
+            options=options.kept(),
+            n_draws=n_draws,
+            resume=resume,
+            progress=progress,
         )
 
 
@@ -216,19 +222,21 @@ def _draw(
     unweighted: Solved,
     executor: AbstractExecutor,
     *,
+    options: Options,
     n_draws: int,
     resume: Posterior | None,
     progress: Callable[[int, int], None] | None,
 ) -> Posterior:
     """Solve all blocks of draws that are not known yet, and put the record together."""
     size, table = plan.size, setting.layout.cells
-    made = _assemble(plan, setting, unweighted, [], n_draws=0)
+    assemble = partial(_assemble, plan, setting, unweighted, options)
+    made = assemble([], n_draws=0)
     n_known = 0 if resume is None else _check_resumed(resume, made)
     n_blocks, first = -(-n_draws // size), min(n_known, n_draws) // size
     _LOG.info("%s rows, %s cells: %s blocks of %s draws", *_sizes(table), n_blocks - first, size)
 
     def finished(blocks: list[Solved], n: int) -> Posterior:
-        new = _assemble(plan, setting, unweighted, blocks, n_draws=n - first * size)
+        new = assemble(blocks, n_draws=n - first * size)
         return new if resume is None else _joined(resume, new, first * size)
 
     blocks: list[Solved] = []
@@ -262,10 +270,13 @@ def plan_of(posterior: Posterior, device: str | None = None) -> AbstractPlan:
         solving=lambda: None, training=lambda _: _training_device(device, model, 1)
     )
     setting = _Setting.of(posterior)
-    asked = posterior.options
-    ridge = posterior.ridge if asked is None else asked.ridge
     plan, found = setting.plan(
-        posterior.divergence, ridge, posterior.seed, True, posterior.refine, device=there
+        posterior.divergence,
+        posterior.options.ridge,
+        posterior.seed,
+        True,
+        posterior.refine,
+        device=there,
     )
     _check_same(posterior, found)
     return plan
@@ -323,8 +334,6 @@ class _Setting:
         Which rows are compared together.
     on_groups, sums : bool
         What is needed of every draw: masses of groups, sums over the support.
-    options : Options or None
-        What was asked for, to be put on record.
     """
 
     cells: Cells
@@ -334,7 +343,6 @@ class _Setting:
     report: GroupReport
     on_groups: bool
     sums: bool
-    options: Options | None = None
 
     @classmethod
     def make(
@@ -593,7 +601,13 @@ def _affordable(elements: int, budget: int) -> int:
 
 
 def _assemble(
-    plan: AbstractPlan, setting: _Setting, unweighted: Solved, blocks: list[Solved], *, n_draws: int
+    plan: AbstractPlan,
+    setting: _Setting,
+    unweighted: Solved,
+    options: Options,
+    blocks: list[Solved],
+    *,
+    n_draws: int,
 ) -> Posterior:
     layout, d = plan.robust.layout, unweighted.robust.theta.shape[0]
 
@@ -627,5 +641,5 @@ def _assemble(
         prior=setting.prior,
         refine=plan.refine,
         kept_rows=plan.kept_rows,
-        options=setting.options,
+        options=options,
     )

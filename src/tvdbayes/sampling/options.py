@@ -63,7 +63,7 @@ class Connection:
         return engine if known else cls(str(engine.name))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Options:
     """The options of `tvdbayes.fit`, checked; `OPTIONS` says what each means.
 

@@ -67,16 +67,15 @@ class Posterior:
         Which rows were compared together, and what that does to the answer.
     bins : Bins or None
         Which outcomes were compared together, if any.
+    options : Options
+        Options as they were given, where the other fields hold what the data made of them. Whoever
+        fits other rows in the same way, half of them say, must let groups and bins be learned anew.
     prior : Prior or None
         The Dirichlet-process prior, if any.
     refine : str or None
         "reweight" where draws end with one-step reweighting; `distance` and `status` are those of
         the closest model before that. "trim" for the trimmed likelihood; `distance` is then that of
         the draws themselves.
-    options : Options or None
-        Options as they were given, where the other fields hold what the data made of them; None in
-        files of a version that did not keep them. Whoever fits other rows in the same way, half of
-        them say, must let groups and bins be learned anew.
     kept_rows : KeptRows or None
         The rows that a trimmed likelihood keeps.
 
@@ -113,9 +112,9 @@ class Posterior:
     shift: Array
     groups: GroupReport
     bins: Bins | None
+    options: Options
     prior: Prior | None = None
     refine: Literal["reweight", "trim"] | None = None
-    options: Options | None = None
     kept_rows: KeptRows | None = None
 
     @property

@@ -3,7 +3,6 @@
 from tvdbayes.solvers._problem import Accuracy, Expansion, KinkedProblem, Point, Problem
 from tvdbayes.solvers._solution import Solution, Status
 from tvdbayes.solvers.newton import newton
-from tvdbayes.solvers.reference import reference_bfgs
 from tvdbayes.solvers.scalar import scalar
 from tvdbayes.solvers.starts import find_modes, solve_from_pool, spread_out
 
@@ -17,7 +16,6 @@ __all__ = [
     "Status",
     "find_modes",
     "newton",
-    "reference_bfgs",
     "scalar",
     "solve_from_pool",
     "spread_out",

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 FORMAT_VERSION = 1
-"""Grows when a file of the new kind would mislead an older reader; older files stay readable."""
+"""Grows with every change of what a file holds."""
 
 _FORMAT = "tvdbayes fit"
 

@@ -4,7 +4,7 @@ The table is the only way from a name in a file to a class: a name that is not i
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from numbers import Integral, Real
 from types import UnionType
@@ -61,20 +61,14 @@ class Form:
 
 
 def form_of(cls: type, check: Callable[[Any], None] = _nothing, **shapes: str) -> Form:
-    """The form of a dataclass: its fields, each of which must be of its declared type."""
+    """The form of a dataclass: all its fields, each of which must be of its declared type."""
 
     def take(value: Any) -> Fields:
         return {f.name: getattr(value, f.name) for f in fields(cls)}
 
     def make(given: Fields) -> Any:
-        known = {f.name: f for f in fields(cls)}
-        required = {
-            name
-            for name, f in known.items()
-            if f.default is MISSING and f.default_factory is MISSING
-        }
-        if not required <= set(given) <= set(known):
-            wrong = sorted((required - set(given)) | (set(given) - set(known)))
+        wrong = sorted({f.name for f in fields(cls)} ^ set(given))
+        if wrong:
             raise StorageError(f"its {cls.__name__} lacks, or should not have, {', '.join(wrong)}")
         for name, value in given.items():
             if not _fits(value, _hints(cls)[name]):
@@ -155,10 +149,7 @@ def _take_options(options: Options) -> Fields:
     return {**taken, "base_measure": options.prior}
 
 
-def _make_options(taken: Fields) -> Options | None:
-    if set(taken) == {"partition", "ridge", "bins"}:
-        # Files of earlier versions kept no others here.
-        return None
+def _make_options(taken: Fields) -> Options:
     prior = taken.get("base_measure")
     return Options(**{**taken, "base_measure": prior and prior.base_measure})
 

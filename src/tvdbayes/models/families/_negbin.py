@@ -30,12 +30,12 @@ def log_negbin(y: Array, size: Array, log_mean: Array) -> Array:
 
 
 def by_outcome(law: Callable[[Array, Array], Array], y: Array, size: Array) -> Array:
-    """``law(y, size)``, once for each distinct y where the size is the same in all rows.
+    """``law(y, size)`` (..., Q, B), once for each distinct y where all rows have the same size.
 
-    That is the rule: a dispersion without covariates. Special functions are what costs here.
+    They have one where the dispersion has no covariates. Special functions are what costs here.
     """
     column = y.ndim == 2 and y.shape[1] == 1 and size.ndim == 2 and len(y) > 1
     if column and known((size == size[:1]).all(), False):
         outcomes, index = xp.unique(y[:, 0], return_inverse=True)
-        return law(outcomes[:, None], size[:1]).take(index, axis=0)
+        return law(outcomes[:, None], size[:1]).take(index, axis=-2)
     return law(y, size)

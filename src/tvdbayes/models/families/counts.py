@@ -31,7 +31,8 @@ _LARGE = 300.0
 _LARGE_DISPERSION = 60.0
 _LARGE_SHAPE = 5.0
 _PLAIN = 2000.0
-"""Up to counts and sizes of this sum, plain logarithms lose less than 1e-11."""
+_PLAIN_LOG = 300.0
+"""Up to counts and sizes of these sums plain logarithms lose less than 1e-11, and 1e-12."""
 _LARGE_HAZARD = 150.0
 _NOTHING = 1e-6
 # Below this many, the plain formula is right to 13 digits, and faster.
@@ -189,14 +190,20 @@ class NegativeBinomial(_Counts):
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         log_mean = xp.minimum(eta[0], _LARGE)
         mean, size = xp.exp(log_mean), self._size(eta)
-        value = log_negbin(y, size, log_mean)
         kept = size / (size + mean)
         off, mixed = (y - mean) * kept, (y - mean) * kept * (mean / (size + mean))
-        # Of size * (log(size + mean) - psi(size + y) + psi(size)), large terms are taken out.
-        gap = size * xp.log1p((mean - y) / (size + y)) + by_outcome(self._lag, y, size)
+        if known(xp.max(y, initial=0.0) + xp.max(size) > _PLAIN_LOG, True):
+            value = log_negbin(y, size, log_mean)
+            # Of size * (log(size + mean) - psi(size + y) + psi(size)), large terms are taken out.
+            gap = size * xp.log1p((mean - y) / (size + y)) + by_outcome(self._lag, y, size)
+            bend = by_outcome(self._bend, y, size)
+        else:
+            more = xp.log1p(mean / size)
+            rising, lag, bend = by_outcome(self._of_outcome, y, size)
+            value = rising + y * (log_mean - xp.log(size) - more) - size * more
+            gap = size * more - lag
         first = xp.stack([off, gap + off])
         main = -mean * kept * ((size + y) / (size + mean))
-        bend = by_outcome(self._bend, y, size)
         own = bend - gap - mixed - (kept * (size / (size + y))) * (y - mean)
         return value, first, from_triangle([main], [-mixed, own])
 
@@ -207,11 +214,11 @@ class NegativeBinomial(_Counts):
         # The same bound in both terms, which must cancel.
         log_mean = xp.minimum(eta[0], _LARGE)
         mean = xp.exp(log_mean)
-        whole = size + mean
-        log_whole = xp.log(whole)
-        pmf = xp.exp(by_outcome(_log_rising, y, size) + y * log_mean - (y + size) * log_whole)
-        off = (y - mean) * (size / whole)
-        gap = size * log_whole + by_outcome(self._lag_and_log, y, size)
+        more = xp.log1p(mean / size)
+        rising, lag = by_outcome(self._of_slopes, y, size)
+        pmf = xp.exp(rising + y * (log_mean - xp.log(size) - more) - size * more)
+        off = (y - mean) * (size / (size + mean))
+        gap = size * more - lag
         return pmf, xp.stack([pmf * off, pmf * (gap + off)])
 
     def pmf(self, y: Array, eta: Array, trials: Array) -> Array:
@@ -222,9 +229,16 @@ class NegativeBinomial(_Counts):
         lag: Array = size * (xp.log1p(y / size) - digamma_gap(y, size))
         return lag
 
+    @staticmethod
+    def _of_slopes(y: Array, size: Array) -> Array:
+        """What the pmf and its slopes have of outcome and size alone, (2, ...)."""
+        rising = gammaln(y + size) - gammaln(size) - gammaln(y + 1)
+        return xp.stack([rising, size * digamma_gap(y, size)])
+
     @classmethod
-    def _lag_and_log(cls, y: Array, size: Array) -> Array:
-        return cls._lag(y, size) - size * xp.log(size + y)
+    def _of_outcome(cls, y: Array, size: Array) -> Array:
+        """The same, and what the curvature has of them, (3, ...)."""
+        return xp.stack([*cls._of_slopes(y, size), cls._bend(y, size)])
 
     @staticmethod
     def _bend(y: Array, size: Array) -> Array:
@@ -337,12 +351,6 @@ class DiscreteWeibull(_Counts):
     def degenerate(self, eta: Array, trials: Array) -> BoolArray:
         nothing: BoolArray = self.pmf(xp.zeros(eta.shape[1:]), eta, trials) > 1 - _NOTHING
         return nothing
-
-
-def _log_rising(y: Array, size: Array) -> Array:
-    """Log of Gamma(y + size) / (Gamma(size) y!) * size ** size, by plain logarithms."""
-    value: Array = gammaln(y + size) - gammaln(size) - gammaln(y + 1) + size * xp.log(size)
-    return value
 
 
 def _exp(eta: Array) -> Array:

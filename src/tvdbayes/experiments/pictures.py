@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from tvdbayes.experiments._base import Box
-from tvdbayes.experiments._published import Reading
+from tvdbayes.experiments.contract import Box
+from tvdbayes.experiments.published import Reading
 
 __all__ = ["COLOURS", "box_panels", "grid_panels"]
 

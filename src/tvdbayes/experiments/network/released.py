@@ -6,14 +6,14 @@ import numpy as np
 
 from tvdbayes._array import Device
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.experiments._base import Measured
-from tvdbayes.experiments._logistic import logistic
-from tvdbayes.experiments._released import split, weights
+from tvdbayes.experiments.contract import Measured
 from tvdbayes.experiments.data import DataSet
+from tvdbayes.experiments.network.labels import logistic
+from tvdbayes.experiments.released import split, weights
 from tvdbayes.models.predictors import Layers
 
 if TYPE_CHECKING:
-    from tvdbayes.experiments._network_steps import Split
+    from tvdbayes.experiments.network.steps import Split
 
 __all__ = ["outer_likelihood", "released", "scrambled"]
 
@@ -43,13 +43,13 @@ def outer_likelihood(prob: Array, y: IntArray) -> float:
 
 def released(data: DataSet, n_splits: int, n_draws: int) -> Measured:
     """Splits 0, 1, ... of one data set, one number for each: the network goes on through all."""
-    from tvdbayes.experiments._network_steps import probabilities, train
+    from tvdbayes.experiments.network.steps import probabilities, train
 
     x, y, own = scrambled(data)
     n_train = int(np.floor(len(x) * _TRAIN))
     layers = Layers((x.shape[1], _NODES, 2), False, 0, "relu")
     network: Any = _start(layers)
-    found: dict[str, list[float]] = {}
+    found: list[dict[str, float]] = []
     # In single precision, as the script; its steps are too small for a device to be of use.
     with Device.named("cpu:float32").here():
         for number in range(n_splits):
@@ -62,11 +62,11 @@ def released(data: DataSet, n_splits: int, n_draws: int) -> Measured:
             for method, theta in (("TVD", draws.tvd), ("KLD", draws.kld)):
                 prob = np.asarray(probabilities(layers, theta, x[test]), float)
                 scores |= {f"{method}|{key}": v for key, v in _scores(prob, y[test]).items()}
-            for key, value in scores.items():
-                found.setdefault(key, []).append(value)
+            found.append(scores)
     chance = y.mean() * own.mean() + (1 - y.mean()) * (1 - own.mean())
     labels = {"data|labels of their rows": np.mean(y == own), "data|by chance": chance}
-    return {key: np.atleast_1d(values) for key, values in (*labels.items(), *found.items())}
+    values = {key: [scores[key] for scores in found] for key in found[0]}
+    return {key: np.atleast_1d(numbers) for key, numbers in (labels | values).items()}
 
 
 def _start(layers: Layers) -> Array:
@@ -82,7 +82,7 @@ def _start(layers: Layers) -> Array:
 
 def _split(x: Array, y: IntArray, n_draws: int, state: np.random.RandomState) -> "Split":
     """The rows of every step, by the generator that has made the split."""
-    from tvdbayes.experiments._network_steps import Split
+    from tvdbayes.experiments.network.steps import Split
 
     n = len(y)
     n_steps = -(-n // _BATCH)

@@ -1,35 +1,33 @@
 """Probit models of five data sets, 50 random splits each: figure 4 of the paper, its upper row."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from tvdbayes._errors import TVDBayesWarning
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.cells import Cells, compress
-from tvdbayes.experiments._base import (
+from tvdbayes.experiments.bayes import full_bayes
+from tvdbayes.experiments.contract import (
     AS_PUBLISHED,
     AbstractExperiment,
     Measured,
     Report,
     Task,
+    named,
 )
-from tvdbayes.experiments._bayes import full_bayes
-from tvdbayes.experiments._probit_report import probit_report
-from tvdbayes.experiments._released import descend, probit_irls, split, tables, weights
-from tvdbayes.experiments._scores import log_score
-from tvdbayes.experiments.data import SOURCES, find_folder, load, sound_rows
+from tvdbayes.experiments.data import SOURCES, load, sound_rows
+from tvdbayes.experiments.methods import robust_fits
+from tvdbayes.experiments.probit.report import probit_report
+from tvdbayes.experiments.released import descents, optimal_draws, probit_irls, split, weights
+from tvdbayes.experiments.scores import answer_scores, means
 from tvdbayes.models.families import Bernoulli, Probit
 from tvdbayes.models.model import Model
-from tvdbayes.objective.divergences import DensityPower, Hellinger
 from tvdbayes.objective.partitions import Distinct
-from tvdbayes.sampling.bootstrap import draws_of, plan_of, posterior_bootstrap
+from tvdbayes.sampling.bootstrap import posterior_bootstrap
 
 __all__ = ["ProbitExperiment"]
 
@@ -58,7 +56,7 @@ class ProbitExperiment(AbstractExperiment):
             n_draws = _RELEASED_DRAWS
         for name in DATA:
             # What cannot be read is found out before anything is run.
-            load(name, find_folder(self.folder), mode)
+            load(name, self.folder, mode)
         return [
             Task(mode, name, i, n_draws, SOURCES[name].checksum)
             for name in DATA
@@ -66,16 +64,14 @@ class ProbitExperiment(AbstractExperiment):
         ]
 
     def measure(self, task: Task) -> Measured:
-        """Every method on one split."""
-        data = load(task.setting, find_folder(self.folder), task.mode)
+        data = load(task.setting, self.folder, task.mode)
         n_train = int(np.floor(len(data.y) * _TRAIN))
         train, test = split(np.random.RandomState(task.number), len(data.y), n_train)
         run = _as_published if task.mode == AS_PUBLISHED else _corrected
         draws = run(data.x[train], data.y[train], task.n_draws, task.number)
         found: Measured = {"data|y": data.y[test].astype(float)}
         for method, theta in draws.items():
-            scores = _scores(data.x[test], data.y[test], theta, task.mode)
-            found |= {f"{method}|{name}": values for name, values in scores.items()}
+            found |= named(method, _scores(data.x[test], data.y[test], theta, task.mode))
         sound = sound_rows(data.x)
         if not sound.all():
             # What the broken rows do: the same without them, in training and in the test.
@@ -83,12 +79,10 @@ class ProbitExperiment(AbstractExperiment):
             again = run(data.x[train], data.y[train], task.n_draws, task.number)
             for method in ("TVD", "KLD"):
                 scores = _scores(data.x[test], data.y[test], again[method], task.mode)
-                name = f"{method} without broken rows"
-                found |= {f"{name}|{key}": values for key, values in scores.items()}
+                found |= named(f"{method} without broken rows", scores)
         return found
 
     def report(self, mode: str, tasks: Sequence[Task], measured: Sequence[Measured]) -> Report:
-        """Boxes by data set, beside the published medians."""
         return probit_report(mode, tasks, measured)
 
 
@@ -99,25 +93,11 @@ def _as_published(x: Array, y: IntArray, n_draws: int, seed: int) -> dict[str, A
     a few draws, by its own optimiser from its own start.
     """
     del seed
-    w = weights(len(y), n_draws)
-    kld = np.array([probit_irls(x, y, row) for row in w])
+    kld = np.array([probit_irls(x, y, row) for row in weights(len(y), n_draws)])
     made = compress(x, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TVDBayesWarning)
-        fit = posterior_bootstrap(
-            _MODEL, made.cells, partition=Distinct(), n_draws=0, ridge=0.0, refine=None
-        )
-        plan = plan_of(fit)
-    p = tables(made, w)
-    tvd, likelihood = draws_of(plan, p)
-    few = range(min(_DESCENTS, n_draws))
-    released = [descend(_tvd(made.cells, p[:, j]), kld[j]) for j in few]
-    return {
-        "TVD": tvd,
-        "KLD": kld,
-        "TVD released": np.array(released),
-        "maximum likelihood": likelihood,
-    }
+    tvd, likelihood, p = optimal_draws(_MODEL, made, n_draws, partition=Distinct(), ridge=0.0)
+    released = descents(_tvd, made.cells, p, kld[:_DESCENTS])
+    return {"TVD": tvd, "KLD": kld, "TVD released": released, "maximum likelihood": likelihood}
 
 
 def _corrected(x: Array, y: IntArray, n_draws: int, seed: int) -> dict[str, Array]:
@@ -126,19 +106,17 @@ def _corrected(x: Array, y: IntArray, n_draws: int, seed: int) -> dict[str, Arra
     The comparators have a fifth of the draws: they are many, and their means need no more.
     """
     cells, few = Cells.from_rows(x, y), max(n_draws // 5, 2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TVDBayesWarning)
-        fit = partial(posterior_bootstrap, _MODEL, cells, seed=seed, refine=None)
-        tvd = fit(n_draws=n_draws)
-        return {
-            "TVD": tvd.draws,
-            "KLD": tvd.kld_draws,
-            "Bayes": full_bayes(_MODEL, cells, n_draws, seed).draws,
-            "naive TVD": fit(n_draws=few, partition=Distinct(), ridge=0.0).draws,
-            "TVD reweighted": fit(n_draws=few, refine="reweight").draws,
-            "Hellinger": fit(n_draws=few, divergence=Hellinger()).draws,
-            "density power": fit(n_draws=few, divergence=DensityPower()).draws,
-        }
+    fits = robust_fits(_MODEL, cells, seed, n_draws, few)
+    naive = posterior_bootstrap(
+        _MODEL, cells, n_draws=few, seed=seed, partition=Distinct(), ridge=0.0, refine=None
+    )
+    return {
+        "TVD": fits["TVD"].draws,
+        "KLD": fits["TVD"].kld_draws,
+        "Bayes": full_bayes(_MODEL, cells, n_draws, seed).draws,
+        "naive TVD": naive.draws,
+        **{method: fit.draws for method, fit in fits.items()},
+    }
 
 
 def _scores(x: Array, y: IntArray, theta: Array, mode: str) -> Measured:
@@ -151,15 +129,9 @@ def _scores(x: Array, y: IntArray, theta: Array, mode: str) -> Measured:
         # gives the label more than a half.
         right = ((prob > 0.5) == (y[:, None] == 1)).mean()
         return {"pred_lik": np.array([own.mean()]), "accuracy": np.array([right])}
-    mean = prob.mean(1)
     log_pmf = np.where(y[:, None] == 1, log_ndtr(eta), log_ndtr(-eta))
-    scores = {
-        "log": log_score(log_pmf),
-        "brier": (mean - y) ** 2,
-        "accuracy": ((mean > 0.5) == (y == 1)).astype(float),
-    }
-    means = {name: np.array([values.mean()]) for name, values in scores.items()}
-    return {"pred_lik": np.array([own.mean()]), **means, "prob": mean}
+    scores = means(answer_scores(log_pmf, prob, y))
+    return {"pred_lik": np.array([own.mean()]), **scores, "prob": prob.mean(1)}
 
 
 def _tvd(cells: Cells, p: Array) -> Callable[[Array], float]:

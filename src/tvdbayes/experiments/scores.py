@@ -11,9 +11,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.experiments._base import Box, Measured, Task
+from tvdbayes.experiments.contract import Box, Measured, Task, boxes_of
 
-__all__ = ["calibration_boxes", "calibration_error", "log_score", "paper_criteria", "proper_scores"]
+__all__ = [
+    "answer_scores",
+    "boxes_of_splits",
+    "calibration_boxes",
+    "calibration_error",
+    "log_score",
+    "means",
+    "paper_criteria",
+    "proper_scores",
+]
 
 _LEVELS = np.linspace(0, 1, 11)[1:-1]
 _BINS = 10
@@ -28,6 +37,11 @@ def paper_criteria(mean: Array, log_pmf: Array, y: IntArray, *, of_logs: bool) -
     """
     lik = np.exp(log_pmf.mean(1)) if of_logs else np.exp(log_pmf).mean(1)
     return {"abs_err": np.abs(mean - y[:, None]).mean(1), "pred_lik": lik}
+
+
+def means(scores: Measured) -> Measured:
+    """One number for each score: its mean over the test rows."""
+    return {name: np.array([values.mean()]) for name, values in scores.items()}
 
 
 def log_score(log_pmf: Array) -> Array:
@@ -52,6 +66,16 @@ def proper_scores(law: Array, y: IntArray) -> Measured:
     }
 
 
+def answer_scores(log_pmf: Array, prob: Array, y: IntArray) -> Measured:
+    """Scores of each test row (rows,), from probabilities of its label and of label 1 (rows, B)."""
+    mean = prob.mean(1)
+    return {
+        "log": log_score(log_pmf),
+        "brier": (mean - y) ** 2,
+        "accuracy": ((mean > 0.5) == (y == 1)).astype(float),
+    }
+
+
 def calibration_error(law: Array, y: IntArray) -> float:
     """How far stated probabilities are from frequencies, on average.
 
@@ -68,6 +92,12 @@ def calibration_error(law: Array, y: IntArray) -> float:
     step = np.maximum(law[rows, y], _TINY)
     reached = np.clip((_LEVELS[:, None] - (at - step)) / step, 0, 1).mean(1)
     return float(np.abs(reached - _LEVELS).mean())
+
+
+def boxes_of_splits(tasks: Sequence[Task], measured: Sequence[Measured]) -> list[Box]:
+    """Boxes of the means over the test rows of each split."""
+    rows = [{key: v for key, v in found.items() if v.size == 1} for found in measured]
+    return boxes_of(tasks, rows)
 
 
 def calibration_boxes(tasks: Sequence[Task], measured: Sequence[Measured]) -> list[Box]:

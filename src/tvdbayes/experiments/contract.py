@@ -26,6 +26,7 @@ __all__ = [
     "Report",
     "Task",
     "boxes_of",
+    "named",
 ]
 
 AS_PUBLISHED, CORRECTED = "as-published", "corrected"
@@ -34,7 +35,7 @@ Measured = dict[str, Array]
 """From "method|criterion" to numbers (rows,); one number for a whole data set is (1,)."""
 
 _RESAMPLES = 400
-_QUANTILES = (0.05, 0.25, 0.75, 0.95)
+"""Samples of whole data sets that the error of a median is taken over."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +79,6 @@ class Box:
     def median(self) -> float:
         """The middle of the box, over all rows of all data sets."""
         return float(np.median(self.values))
-
-    @property
-    def quantiles(self) -> tuple[float, ...]:
-        """At .05, .25, .75 and .95."""
-        return tuple(float(q) for q in np.quantile(self.values, _QUANTILES))
 
     @property
     def mean(self) -> float:
@@ -140,6 +136,11 @@ class AbstractExperiment(ABC):
     @abstractmethod
     def report(self, mode: str, tasks: Sequence[Task], measured: Sequence[Measured]) -> Report:
         """What all of it says."""
+
+
+def named(method: str, scores: Measured) -> Measured:
+    """What a method scored, from names of criteria to names of what is measured."""
+    return {f"{method}|{criterion}": values for criterion, values in scores.items()}
 
 
 def boxes_of(tasks: Sequence[Task], measured: Sequence[Measured]) -> list[Box]:

@@ -1,7 +1,7 @@
 """Medians of the paper's figures, as read from its published pictures, and agreement with them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -9,9 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from tvdbayes.experiments._base import Box
+from tvdbayes.experiments.contract import Box
 
-__all__ = ["Reading", "compare", "published"]
+__all__ = ["CLOSE", "CRITERIA", "Reading", "agreement", "compare", "published"]
+
+CRITERIA = {"pred_lik": "predictive likelihood", "accuracy": "accuracy"}
+"""What was published for classifiers."""
+
+CLOSE = 0.03
+"""How far medians of classifiers over splits may lie apart."""
 
 _ERRORS = 3.0
 """Combined Monte-Carlo errors that ours and the published median may lie apart."""
@@ -80,7 +86,8 @@ def compare(
     """
     lines = []
     for box in boxes:
-        error, (low, q1, q3, high) = box.error(), box.quantiles
+        error = box.error()
+        low, q1, q3, high = np.quantile(box.values, (0.05, 0.25, 0.75, 0.95)).tolist()
         line: dict[str, object] = {
             "setting": box.setting,
             "method": box.method,
@@ -107,4 +114,29 @@ def compare(
                 "agrees": bool(abs(difference) <= allowed),
             }
         lines.append(line)
+    return lines
+
+
+def agreement(
+    table: Sequence[dict[str, object]],
+    *,
+    explain: Callable[[dict[str, object]], str] = lambda _: "",
+    furthest: bool = False,
+) -> list[str]:
+    """How many published medians of classifiers are met, and which are not, and why."""
+    lines = []
+    for criterion, name in CRITERIA.items():
+        mine = [line for line in table if line["criterion"] == criterion and "published" in line]
+        met = sum(bool(line["agrees"]) for line in mine)
+        text = f"{name}: {met} of {len(mine)} published medians lie within .03 of ours"
+        if furthest:
+            apart = max(abs(float(str(line["difference"]))) for line in mine)
+            text += f", the furthest {apart:.4f} away"
+        lines.append(f"{text}.")
+        lines += [
+            f"- {line['setting']}, {line['method']}: ours {line['median']:.3f}, published "
+            f"{line['published']:.3f}.{explain(line)}"
+            for line in mine
+            if not line["agrees"]
+        ]
     return lines

@@ -10,15 +10,9 @@ from scipy.stats import gaussian_kde, poisson
 
 from tvdbayes._typing import Array
 from tvdbayes.data.cells import compress
-from tvdbayes.experiments._base import (
-    AS_PUBLISHED,
-    AbstractExperiment,
-    Measured,
-    Report,
-    Task,
-)
-from tvdbayes.experiments._boxes import COLOURS
-from tvdbayes.experiments._released import tables, weights
+from tvdbayes.experiments.contract import AS_PUBLISHED, AbstractExperiment, Measured, Report, Task
+from tvdbayes.experiments.pictures import COLOURS
+from tvdbayes.experiments.released import tables, weights
 from tvdbayes.models.families import Poisson
 from tvdbayes.models.model import Model
 from tvdbayes.sampling.bootstrap import plan_of, posterior_bootstrap, solve_tables
@@ -38,11 +32,9 @@ class FigureOne(AbstractExperiment):
 
     def tasks(self, mode: str, quick: bool) -> list[Task]:
         """A single data set; the released code made 500 draws."""
-        del quick
         return [Task(mode, f"k={SHIFT}", _SEED, 500 if mode == AS_PUBLISHED else 1000)]
 
     def measure(self, task: Task) -> Measured:
-        """The counts, and the rates of both posteriors."""
         state = np.random.RandomState(task.number)
         counts = state.poisson(RATE, _N)
         counts[: _N // 10] += SHIFT
@@ -61,24 +53,20 @@ class FigureOne(AbstractExperiment):
         }
 
     def report(self, mode: str, tasks: Sequence[Task], measured: Sequence[Measured]) -> Report:
-        """Both posteriors beside the truth."""
-        del mode, tasks
         (found,) = measured
         rates = {"TVD": found["TVD|rate"], "KLD": found["KLD|rate"]}
-        table: list[dict[str, object]] = []
-        for method, rate in rates.items():
-            low, high = np.quantile(rate, [0.05, 0.95])
-            table.append(
-                {
-                    "setting": f"k={SHIFT}",
-                    "method": method,
-                    "criterion": "rate",
-                    "median": float(np.median(rate)),
-                    "q05": float(low),
-                    "q95": float(high),
-                    "mean": float(rate.mean()),
-                }
-            )
+        table: list[dict[str, object]] = [
+            {
+                "setting": f"k={SHIFT}",
+                "method": method,
+                "criterion": "rate",
+                "median": float(np.median(rate)),
+                "q05": float(np.quantile(rate, 0.05)),
+                "q95": float(np.quantile(rate, 0.95)),
+                "mean": float(rate.mean()),
+            }
+            for method, rate in rates.items()
+        ]
         text = (
             f"{_N} Poisson({RATE:g}) counts, {_N // 10} of them shifted by {SHIFT}. Mean of the "
             f"rate: {rates['TVD'].mean():.3f} by TVD, {rates['KLD'].mean():.3f} by KLD. No numbers "

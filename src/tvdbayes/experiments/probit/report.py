@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 
-from tvdbayes.experiments._base import AS_PUBLISHED, Box, Measured, Report, Task, boxes_of
-from tvdbayes.experiments._boxes import grid_panels
-from tvdbayes.experiments._published import compare, published
-from tvdbayes.experiments._scores import calibration_boxes
+from tvdbayes.experiments.contract import AS_PUBLISHED, Box, Measured, Report, Task
+from tvdbayes.experiments.pictures import grid_panels
+from tvdbayes.experiments.published import CLOSE, CRITERIA, agreement, compare, published
+from tvdbayes.experiments.scores import boxes_of_splits, calibration_boxes
 
 __all__ = ["probit_report"]
 
-_TOLERANCE = 0.03
 _NAMES = {
     "mammographic_mass": "mammograph",
     "fourclass": "fourclass",
@@ -17,7 +16,6 @@ _NAMES = {
     "haberman": "haberman",
     "breast-cancer-wisconsin": "breast cancer",
 }
-_PUBLISHED = {"pred_lik": "predictive likelihood", "accuracy": "accuracy"}
 _CORRECTED = {
     "pred_lik": "predictive likelihood\n(improper)",
     "log": "log score",
@@ -34,15 +32,14 @@ _LOWER = ("log", "brier", "calibration")
 
 def probit_report(mode: str, tasks: Sequence[Task], measured: Sequence[Measured]) -> Report:
     """Boxes of the means over the test rows of each split."""
-    rows = [{k: v for k, v in found.items() if v.size == 1} for found in measured]
-    boxes = boxes_of(tasks, rows)
+    boxes = boxes_of_splits(tasks, measured)
     if mode == AS_PUBLISHED:
         readings = published("probit")
-        table = compare(boxes, readings, tolerance=_TOLERANCE)
+        table = compare(boxes, readings, tolerance=CLOSE)
         figure = grid_panels(
             boxes,
             ("TVD", "KLD", "TVD released"),
-            _PUBLISHED,
+            CRITERIA,
             settings=_NAMES,
             readings=readings,
             title="Probit as published: the released code's data, splits and weights",
@@ -62,25 +59,16 @@ def probit_report(mode: str, tasks: Sequence[Task], measured: Sequence[Measured]
 
 
 def _agreement(table: Sequence[dict[str, object]]) -> str:
-    """Published medians that are met within .03, and what explains the others."""
-    known = [line for line in table if "published" in line]
+    """Published medians that are met, and what explains the others."""
     medians = {(line["setting"], line["method"], line["criterion"]): line for line in table}
-    lines = []
-    for criterion, name in _PUBLISHED.items():
-        mine = [line for line in known if line["criterion"] == criterion]
-        met = sum(bool(line["agrees"]) for line in mine)
-        lines.append(f"{name}: {met} of {len(mine)} published medians lie within .03 of ours.")
-        for line in mine:
-            if line["agrees"]:
-                continue
-            text = (
-                f"- {line['setting']}, {line['method']}: ours {line['median']:.3f}, published "
-                f"{line['published']:.3f}."
-            )
-            if line["method"] == "TVD":
-                released = medians[line["setting"], "TVD released", criterion]
-                text += f" The released optimiser on the same splits: {released['median']:.3f}."
-            lines.append(text)
+
+    def explain(line: dict[str, object]) -> str:
+        if line["method"] != "TVD":
+            return ""
+        released = medians[line["setting"], "TVD released", line["criterion"]]
+        return f" The released optimiser on the same splits: {released['median']:.3f}."
+
+    lines = agreement(table, explain=explain)
     lines += [
         f"{line['setting']}, {name}: predictive likelihood {line['median']:.3f}."
         for (_, name, criterion), line in medians.items()

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.experiments._logistic import logistic
 
-__all__ = ["SCENARIOS", "Scenario"]
+__all__ = ["SCENARIOS", "Scenario", "logistic"]
 
 
 @dataclass(frozen=True)
@@ -59,3 +58,16 @@ SCENARIOS = (
     Scenario("surest", 0.2, structured=True, surest=True),
     Scenario("class", 0.15, structured=True),
 )
+
+
+def logistic(x: Array, y: IntArray, at: Array) -> Array:
+    """Probability of label 1 in rows `at` (m, p), (m,), learned from rows x (n, p), y (n,).
+
+    Columns are scaled, and a weak ridge keeps coefficients finite where labels are separated.
+    """
+    from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+
+    centre, scale = x.mean(0), x.std(0)
+    scale = np.where(scale > 0, scale, 1.0)
+    made = LogisticRegression(max_iter=1000).fit((x - centre) / scale, y)
+    return np.asarray(made.predict_proba((at - centre) / scale)[:, 1], float)

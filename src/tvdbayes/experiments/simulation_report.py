@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tvdbayes.experiments._base import AS_PUBLISHED, Box, Measured, Report, Task, boxes_of
-from tvdbayes.experiments._boxes import box_panels
-from tvdbayes.experiments._published import compare, published
+from tvdbayes.experiments.contract import AS_PUBLISHED, Box, Measured, Report, Task, boxes_of
+from tvdbayes.experiments.pictures import box_panels
+from tvdbayes.experiments.published import compare, published
 
 __all__ = ["simulation_report"]
 
@@ -49,11 +49,9 @@ def simulation_report(
             for name, methods in (("figure", _PUBLISHED), ("figure_bayes", _APPENDIX))
         }
         return Report(table, figures, _agreement(table, boxes))
-    designs = {"": [s for s in settings if not suffix or not s.endswith(suffix)]}
-    if suffix:
-        designs[suffix] = [s for s in settings if s.endswith(suffix)]
     figures = {}
-    for design, members in designs.items():
+    for design in dict.fromkeys(("", suffix)):
+        members = [s for s in settings if bool(design) == bool(suffix and s.endswith(suffix))]
         names = {setting: setting.removesuffix(suffix) for setting in members}
         for kind, criteria in (("figure", _PAPER), ("figure_proper", _PROPER)):
             figures[f"{kind}{'_design_of_code' if design else ''}"] = box_panels(

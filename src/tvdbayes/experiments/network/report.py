@@ -1,19 +1,24 @@
-"""The report on networks corrected: scores by kind of wrong labels, and what they say of TVD."""
+"""The reports on networks: as published beside its medians, corrected by kind of wrong labels."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from tvdbayes.experiments._base import Box, Measured, Report, Task, boxes_of
-from tvdbayes.experiments._boxes import COLOURS
-from tvdbayes.experiments._label_noise import Scenario
-from tvdbayes.experiments._published import compare
-from tvdbayes.experiments._scores import calibration_boxes
+from tvdbayes.experiments.contract import Box, Measured, Report, Task, boxes_of
+from tvdbayes.experiments.network.labels import Scenario
+from tvdbayes.experiments.pictures import COLOURS, grid_panels
+from tvdbayes.experiments.published import CLOSE, CRITERIA, agreement, compare, published
+from tvdbayes.experiments.scores import boxes_of_splits, calibration_boxes
 
-__all__ = ["network_report"]
+__all__ = ["network_report", "published_report"]
+
+_METHODS = ("TVD", "KLD")
+_TWICE, _AS = "diabetic", "pima"
+"""The same data set, with exchanged labels and as it is."""
 
 _COLOURS = {
     "TVD": COLOURS["TVD"],
@@ -42,8 +47,7 @@ def network_report(
     settings: Settings, tasks: Sequence[Task], measured: Sequence[Measured]
 ) -> Report:
     """A line for each setting, method and score, a panel for each data set, and words."""
-    rows = [{k: v for k, v in found.items() if v.size == 1} for found in measured]
-    boxes = boxes_of(tasks, rows)
+    boxes = boxes_of_splits(tasks, measured)
     boxes += _differences(boxes) + calibration_boxes(tasks, measured)
     known = {(box.setting, box.method, box.criterion): box for box in boxes}
     seen = {task.setting: settings[task.setting] for task in tasks}
@@ -194,3 +198,73 @@ def _panel(ax: Axes, known: Boxes, methods: Sequence[str], settings: Mapping[str
     ax.set_xticks(range(len(settings)), labels, fontsize=8)
     ax.set_xlim(-0.6, len(settings) - 0.4)
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def published_report(tasks: Sequence[Task], measured: Sequence[Measured]) -> Report:
+    """Boxes over the splits of each data set, beside the published medians."""
+    # A task is all splits of a data set.
+    boxes = [replace(box, values=box.values.T) for box in boxes_of(tasks, measured)]
+    readings = published("nn")
+    figure = grid_panels(
+        boxes,
+        _METHODS,
+        CRITERIA,
+        settings={task.setting: task.setting for task in tasks},
+        readings=readings,
+        title="Networks as published: the released script's labels, splits, weights and scores",
+    )
+    table = compare(boxes, readings, tolerance=CLOSE)
+    medians = {(box.setting, box.method, box.criterion): box.median for box in boxes}
+    words = [*agreement(table, furthest=True), _notes(tasks, medians)]
+    if any(task.setting == _AS for task in tasks):
+        words.append(_same_data(medians))
+    return Report(table, {"figure": figure}, "\n".join(words))
+
+
+def _notes(tasks: Sequence[Task], medians: Mapping[tuple[str, str, str], float]) -> str:
+    """What stands behind the numbers of each data set."""
+    readings = published("nn")
+    lines = ["What these numbers are made of, as medians over splits:"]
+    for name in (task.setting for task in tasks):
+
+        def ours(method: str, criterion: str, name: str = name) -> float:
+            return medians[name, method, criterion]
+
+        known = [readings[name, method, "accuracy"].median for method in _METHODS]
+        rows = [ours(method, "likelihood by row") for method in _METHODS]
+        outer = [ours(method, "pred_lik") for method in _METHODS]
+        constant = [ours(method, "constant draws") for method in _METHODS]
+        lines.append(
+            f"- {name}: {ours('data', 'labels of their rows'):.1%} of the labels belong to their "
+            f"rows ({ours('data', 'by chance'):.1%} would by chance). The larger class holds "
+            f"{ours('data', 'larger class'):.3f} of the test labels; published accuracy "
+            f"{_both(known)}, and {_both(constant, '.0%')} of the draws call all test rows the "
+            f"same. Scored row by row the same predictions have a likelihood of {_both(rows)} "
+            f"instead of {_both(outer)}. Logistic regression is right on "
+            f"{ours('logistic, own labels', 'accuracy'):.3f} of the rows with their own labels, "
+            f"and on {ours('logistic, scrambled labels', 'accuracy'):.3f} with the script's."
+        )
+    return "\n".join(lines)
+
+
+def _same_data(medians: Mapping[tuple[str, str, str], float]) -> str:
+    """What was published for the data set that is another one with exchanged labels."""
+    readings = published("nn")
+    parts = []
+    for criterion, label in CRITERIA.items():
+        shown = {
+            f"published as {_TWICE}": [readings[_TWICE, m, criterion].median for m in _METHODS],
+            f"published as {_AS}": [readings[_AS, m, criterion].median for m in _METHODS],
+            f"ours on {_AS}": [medians[_AS, m, criterion] for m in _METHODS],
+        }
+        parts.append(
+            f"{label} " + ", ".join(f"{_both(found)} ({name})" for name, found in shown.items())
+        )
+    return (
+        f"- {_TWICE} is {_AS} with exchanged labels, and was not run: {'; '.join(parts)}. Numbers "
+        f"are those of {' and '.join(_METHODS)}."
+    )
+
+
+def _both(values: Sequence[float], form: str = ".3f") -> str:
+    return " and ".join(format(float(np.round(value, 6)), form) for value in values)

@@ -1,4 +1,4 @@
-"""What the paper's released code did, where it matters to its figures.
+"""What the paper's released code did, where it matters to its figures, and its optimiser.
 
 Its random numbers come from NumPy's legacy generator, whose streams are frozen: so the very data
 sets, splits and weights behind the published figures can be made again.
@@ -6,15 +6,33 @@ sets, splits and weights behind the published figures can be made again.
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 from scipy.special import ndtr, ndtri
 
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.data.cells import Compressed
+from tvdbayes.data.cells import Cells, Compressed
+from tvdbayes.models.model import Model
+from tvdbayes.sampling.bootstrap import draws_of, plan_of, posterior_bootstrap
+from tvdbayes.solvers import Problem, Solution, Status
 
-__all__ = ["LARGEST", "descend", "probit_irls", "split", "tables", "weights"]
+__all__ = [
+    "LARGEST",
+    "TVDOf",
+    "descend",
+    "descents",
+    "optimal_draws",
+    "probit_irls",
+    "reference_bfgs",
+    "split",
+    "tables",
+    "weights",
+]
+
+TVDOf = Callable[[Cells, Array], Callable[[Array], float]]
+"""From a table and its masses (m,) to the TVD as a function of the parameters."""
 
 LARGEST = 100.0
 """Results beyond this were left out of the published boxes."""
@@ -43,14 +61,55 @@ def tables(made: Compressed, row_weights: Array) -> Array:
     return np.stack([np.bincount(made.cell_of_row, w, n_cells) for w in row_weights], axis=1)
 
 
+def optimal_draws(
+    model: Model, made: Compressed, n_draws: int, **options: Any
+) -> tuple[Array, Array, Array]:
+    """Draws (B, d) of TVD and of maximum likelihood on these weights, and their tables (m, B)."""
+    plan = plan_of(posterior_bootstrap(model, made.cells, n_draws=0, refine=None, **options))
+    p = tables(made, weights(len(made.cell_of_row), n_draws))
+    return *draws_of(plan, p), p
+
+
+def descents(tvd_of: TVDOf, cells: Cells, p: Array, starts: Array) -> Array:
+    """Draws by the released optimiser, one from each start (k, d), on the first tables of p."""
+    found = [descend(tvd_of(cells, p[:, j]), start) for j, start in enumerate(starts)]
+    return np.array(found)
+
+
 def descend(objective: Callable[[Array], float], start: Array) -> Array:
     """BFGS with numerical gradients; whether it says to have converged was not looked at.
 
     Where the objective is not a number (a negative rate), neither is the line search.
     """
     with np.errstate(all="ignore"):
-        found = minimize(objective, start, method="BFGS", options={"maxiter": _MOST_STEPS})
-    return np.asarray(found.x, float)
+        return np.asarray(_bfgs(objective, start).x, float)
+
+
+def reference_bfgs(problem: Problem, start: Array) -> Solution:
+    """Minimise each draw on its own from start (d, B), to compare our solvers with.
+
+    It reports failure on most draws and stops in worse local minima on many (see the benchmarks).
+    """
+    n_draws = start.shape[1]
+    theta, value = start.copy(), np.empty(n_draws)
+    status, n_iter = np.empty(n_draws, np.intp), np.empty(n_draws, np.intp)
+    residual = np.empty(n_draws)
+    for j in range(n_draws):
+        one = problem.take(np.array([j]))
+
+        def objective(params: Array, one: Problem = one) -> float:
+            return float(one.value(params[:, None])[0])
+
+        found = _bfgs(objective, start[:, j])
+        theta[:, j], value[j], n_iter[j] = found.x, found.fun, found.nfev
+        residual[j] = np.abs(found.jac).max()
+        status[j] = Status.CONVERGED if found.success else Status.STALLED
+    return Solution(theta, value, status, n_iter, np.full(n_draws, np.nan), residual)
+
+
+def _bfgs(objective: Callable[[Array], float], start: Array) -> OptimizeResult:
+    """With numerical gradients, and at most as many steps as published."""
+    return minimize(objective, start, method="BFGS", options={"maxiter": _MOST_STEPS})
 
 
 def probit_irls(x: Array, y: IntArray, row_weights: Array) -> Array:

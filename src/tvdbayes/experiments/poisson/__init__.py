@@ -7,25 +7,26 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import gammaln
 
-from tvdbayes._typing import Array, BoolArray, IntArray
+from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.cells import Cells
-from tvdbayes.experiments._base import (
+from tvdbayes.experiments.bayes import poisson_rate
+from tvdbayes.experiments.contract import (
     AS_PUBLISHED,
     AbstractExperiment,
     Measured,
     Report,
     Task,
+    named,
 )
-from tvdbayes.experiments._bayes import poisson_rate
-from tvdbayes.experiments._released import LARGEST, split
-from tvdbayes.experiments._simulated import (
+from tvdbayes.experiments.released import LARGEST, split
+from tvdbayes.experiments.simulated import (
     Simulated,
-    all_methods,
-    corrected_scores,
+    corrected,
+    dropped,
     released_bayes_scores,
     released_draws,
 )
-from tvdbayes.experiments._simulation_report import simulation_report
+from tvdbayes.experiments.simulation_report import simulation_report
 from tvdbayes.models.families import Poisson
 from tvdbayes.models.model import Model
 
@@ -50,12 +51,10 @@ class PoissonExperiment(AbstractExperiment):
         return [Task(mode, str(k), i, n_draws) for k in _SHIFTS for i in range(n_sets)]
 
     def measure(self, task: Task) -> Measured:
-        """Every method on one data set."""
         run = _as_published if task.mode == AS_PUBLISHED else _corrected
         return run(int(task.setting), task.number, task.n_draws)
 
     def report(self, mode: str, tasks: Sequence[Task], measured: Sequence[Measured]) -> Report:
-        """Boxes by k, beside the published medians."""
         return simulation_report("epsilon", mode, tasks, measured, axis="k")
 
 
@@ -65,24 +64,21 @@ def _as_published(shift: int, number: int, n_draws: int) -> Measured:
     y = state.poisson(np.full(_N, RATE))
     bad = np.arange(_N) < int(np.floor(_N * SHARE))
     y[bad] += shift
-    data = _simulated(y, bad, *split(state, _N, _N_TRAIN))
-    draws = released_draws(_MODEL, data, n_draws, objective=_tvd_of_rate, own=np.exp)
-    rates = {name: np.exp(draws[name]) for name in ("TVD", "KLD")}
-    rates["TVD released"] = draws["TVD released"]
+    data = Simulated.split(np.ones((_N, 1)), y, bad, split(state, _N, _N_TRAIN))
+    rates = released_draws(_MODEL, data, n_draws, _tvd_of_rate, np.exp)
     rng = np.random.default_rng([number, shift])
     n_bayes = max(_BAYES_DRAWS * n_draws // 1000, 100)
     bayes = poisson_rate(float(data.y.sum()), _N_TRAIN, n_bayes, rng)[:, None]
     found: Measured = {}
     for method, rate in {**rates, "Bayes, same scores": bayes}.items():
-        scores = _released_scores(rate[:, 0], data.y_test)
-        found |= {f"{method}|{name}": values for name, values in scores.items()}
-    scores = released_bayes_scores(_MODEL, data, np.log(bayes), np.abs(bayes[:, 0] - RATE), rng)
-    found |= {f"Bayes|{name}": values for name, values in scores.items()}
+        found |= named(method, _released_scores(rate[:, 0], data.y_test))
+    deviation = np.abs(bayes[:, 0] - RATE)
+    found |= released_bayes_scores(_MODEL, data, np.log(bayes), deviation, rng)
     off = np.abs(rates["TVD released"][:, 0] - RATE)
-    found["TVD released|dropped"] = np.array([np.mean(off > LARGEST)])
+    found["TVD released|dropped"] = dropped(off)
     negative = (rates["TVD released"][:, 0] < 0) & (off <= LARGEST)
     found["TVD released|negative but kept"] = np.array([np.mean(negative)])
-    found["TVD|dropped"] = np.array([np.mean(np.abs(rates["TVD"][:, 0] - RATE) > LARGEST)])
+    found["TVD|dropped"] = dropped(np.abs(rates["TVD"][:, 0] - RATE))
     return found
 
 
@@ -107,19 +103,14 @@ def _corrected(shift: int, number: int, n_draws: int) -> Measured:
     rng = np.random.default_rng([20, shift, number])
     bad = rng.random(_N) < SHARE
     y = rng.poisson(RATE, _N) + shift * bad
-    data = _simulated(y, bad & (shift > 0), np.arange(_N_TRAIN), np.arange(_N_TRAIN, _N))
+    parts = np.arange(_N_TRAIN), np.arange(_N_TRAIN, _N)
+    data = Simulated.split(np.ones((_N, 1)), y, bad & (shift > 0), parts)
     bayes = np.log(poisson_rate(float(data.y.sum()), _N_TRAIN, n_draws, rng))[:, None]
-    found: Measured = {}
-    for method, draws in all_methods(_MODEL, data, bayes, n_draws, number).items():
-        deviation = np.abs(np.exp(draws[:, 0]) - RATE)
-        scores = corrected_scores(_MODEL, data, draws, deviation)
-        found |= {f"{method}|{name}": values for name, values in scores.items()}
-    return found
 
+    def deviation(draws: Array) -> Array:
+        return np.abs(np.exp(draws[:, 0]) - RATE)
 
-def _simulated(y: IntArray, bad: BoolArray, train: IntArray, test: IntArray) -> Simulated:
-    ones = np.ones((_N, 1))
-    return Simulated(ones[train], y[train], ones[test], y[test], ~bad[test])
+    return corrected(_MODEL, data, bayes, n_draws, number, deviation=deviation)
 
 
 def _tvd_of_rate(cells: Cells, p: Array) -> Callable[[Array], float]:

@@ -15,10 +15,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from tvdbayes._typing import Array
-from tvdbayes.experiments._base import Measured, Report, Task, boxes_of
-from tvdbayes.experiments._contamination import CLEAN, LAWS, Setting
+from tvdbayes.experiments.atlas.settings import CLEAN, LAWS, Setting
+from tvdbayes.experiments.contract import Measured, Report, Task, boxes_of
 
-__all__ = ["Line", "atlas_report", "lines_of", "markdown"]
+__all__ = ["atlas_report"]
 
 _METHODS = (
     *("TVD", "TVD reweighted", "Hellinger", "density power"),
@@ -40,19 +40,10 @@ _COLOURS = "YlGnBu"
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """What one method scored in one setting, by data set.
+    """What one method scored in one setting, by data set; all arrays are (sets,).
 
-    Parameters
-    ----------
-    setting : Setting
-    method : str
-    squares : (sets,)
-        Squared error, averaged over coefficients.
-    covered : (sets,)
-        Share of coefficients inside their 90 % interval.
-    log, rps : (sets,)
-        Log and ranked probability score on clean rows, beyond those of the true law.
-    failed : (sets,)
+    Of the coefficients, the mean of the squared errors and the share inside their 90 % interval;
+    log and ranked probability score on clean rows, beyond those of the true law.
     """
 
     setting: Setting
@@ -116,7 +107,7 @@ def atlas_report(
     settings: Mapping[str, Setting], tasks: Sequence[Task], measured: Sequence[Measured]
 ) -> Report:
     """Table, pictures and words; settings by the name that tasks call them."""
-    atlas = lines_of(settings, tasks, measured)
+    atlas = _lines_of(settings, tasks, measured)
     table = [line.record(_best(lines)) for lines in atlas.values() for line in lines.values()]
     ratios = _ratios(atlas)
     figures = {
@@ -139,12 +130,10 @@ def atlas_report(
             "framed: not below 90 % but for Monte-Carlo error; grey: not measured",
         ),
     }
-    return Report(
-        table, figures, _words(atlas), {"summary.md": markdown(settings, tasks, measured)}
-    )
+    return Report(table, figures, _words(atlas), {"summary.md": _markdown(atlas)})
 
 
-def lines_of(
+def _lines_of(
     settings: Mapping[str, Setting], tasks: Sequence[Task], measured: Sequence[Measured]
 ) -> Atlas:
     """Collect what was measured by setting and method."""
@@ -165,14 +154,11 @@ def lines_of(
     return atlas
 
 
-def markdown(
-    settings: Mapping[str, Setting], tasks: Sequence[Task], measured: Sequence[Measured]
-) -> str:
+def _markdown(atlas: Atlas) -> str:
     """A short table for documents: RMSE as in the picture, with no or the most wrong rows.
 
     Cells hold one number for each number of rows; bold ones are lowest, or as low but for chance.
     """
-    atlas = lines_of(settings, tasks, measured)
     ratios, methods, sizes = _ratios(atlas), _methods(atlas), _sizes(atlas)
     most = max(setting.share for setting in atlas)
 

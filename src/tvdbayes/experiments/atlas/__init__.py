@@ -4,7 +4,6 @@ Every method fits the same data sets, some of whose rows are wrong in one of sev
 judged by how well it finds the law of the good rows.
 """
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -12,12 +11,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from tvdbayes._errors import TVDBayesWarning
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.data.cells import Cells
-from tvdbayes.experiments._base import CORRECTED, AbstractExperiment, Measured, Report, Task
-from tvdbayes.experiments._bayes import full_bayes
-from tvdbayes.experiments._contamination import (
+from tvdbayes.experiments.atlas.glmrob import QuasiFit, glmrob, robustbase_version
+from tvdbayes.experiments.atlas.report import atlas_report
+from tvdbayes.experiments.atlas.settings import (
     CLEAN,
     CONTINUOUS,
     DISCRETE,
@@ -27,13 +24,11 @@ from tvdbayes.experiments._contamination import (
     clean_rows,
     wrong_rows,
 )
-from tvdbayes.experiments._glmrob import QuasiFit, glmrob, robustbase_version
-from tvdbayes.experiments.atlas_report import atlas_report
+from tvdbayes.experiments.bayes import full_bayes
+from tvdbayes.experiments.contract import CORRECTED, AbstractExperiment, Measured, Report, Task
+from tvdbayes.experiments.methods import robust_fits
 from tvdbayes.models.model import Model
-from tvdbayes.objective.divergences import DensityPower, Hellinger
 from tvdbayes.results.scores import score
-from tvdbayes.sampling.bootstrap import posterior_bootstrap
-from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.rules import is_frequent
 
 __all__ = ["SETTINGS", "ContaminationAtlas"]
@@ -103,7 +98,6 @@ class ContaminationAtlas(AbstractExperiment):
         ]
 
     def measure(self, task: Task) -> Measured:
-        """Every method on a batch of data sets."""
         setting = SETTINGS[task.setting]
         size = _BATCH[setting.n_obs]
         numbers = range(task.number * size, (task.number + 1) * size)
@@ -115,16 +109,15 @@ class ContaminationAtlas(AbstractExperiment):
             robust["glmrob"] = glmrob(given, law)
             if setting.design == CONTINUOUS:
                 robust["glmrob (x weights)"] = glmrob(given, law, weigh_x=True)
-        found: dict[str, list[Array]] = {}
-        for place, (number, rows) in enumerate(zip(numbers, sets, strict=True)):
-            fits = {method: fits[place] for method, fits in robust.items()}
-            one = _measure(setting, number, rows, task.n_draws, fits)
-            for key, values in one.items():
-                found.setdefault(key, []).append(values)
-        return {key: np.concatenate(values) for key, values in found.items()}
+        found = [
+            _measure(
+                setting, number, rows, task.n_draws, {m: fits[i] for m, fits in robust.items()}
+            )
+            for i, (number, rows) in enumerate(zip(numbers, sets, strict=True))
+        ]
+        return {key: np.concatenate([one[key] for one in found]) for key in found[0]}
 
     def report(self, mode: str, tasks: Sequence[Task], measured: Sequence[Measured]) -> Report:
-        """Which method is best where, in a table, pictures and words."""
         return atlas_report(SETTINGS, tasks, measured)
 
 
@@ -157,10 +150,6 @@ class _Answer:
         return cls(draws.mean(0) if estimate is None else estimate, low, high, draws, failed)
 
     @classmethod
-    def of_fit(cls, fit: Posterior) -> "_Answer":
-        return cls.of(fit.draws, fit.estimate, _unsure(fit.status))
-
-    @classmethod
     def of_quasi(cls, fit: QuasiFit) -> "_Answer":
         """By Wald; predictions are those at the estimate."""
         away = _NORMAL_TAIL * fit.error
@@ -177,11 +166,17 @@ def _measure(
 ) -> Measured:
     """Errors and coverage of coefficients (d,), and scores beyond those of the true law (1,)."""
     model, cells = Model(LAWS[setting.law].family), rows.cells
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TVDBayesWarning)
-        plain = posterior_bootstrap(model, cells, n_draws=n_draws, seed=number, refine=None)
-        answers = _answers(model, cells, plain)
-    answers |= {method: _Answer.of_quasi(fit) for method, fit in quasi.items()}
+    fits = robust_fits(model, cells, number, n_draws)
+    plain, bayes = fits["TVD"], full_bayes(model, cells, n_draws, number).draws
+    answers = {
+        **{
+            method: _Answer.of(fit.draws, fit.estimate, _unsure(fit.status))
+            for method, fit in fits.items()
+        },
+        "KLD": _Answer.of(plain.kld_draws, failed=_unsure(plain.kld_status)),
+        "Bayes": _Answer.of(bayes),
+        **{method: _Answer.of_quasi(fit) for method, fit in quasi.items()},
+    }
     truth = np.array(LAWS[setting.law].truth)
     test = clean_rows(setting, number, _TEST_ROWS, stream=_TEST).cells
     ideal = score(replace(plain, draws=truth[None]), test)
@@ -196,24 +191,3 @@ def _measure(
             f"{method}|failed": np.array([float(answer.failed)]),
         }
     return found
-
-
-def _answers(model: Model, cells: Cells, plain: Posterior) -> dict[str, _Answer]:
-    """All methods that run here, on the same data and random weights as the plain fit."""
-    n_draws, seed = plain.n_draws, plain.seed
-    reweighted, hellinger, power = (
-        posterior_bootstrap(model, cells, n_draws=n_draws, seed=seed, **more)
-        for more in (
-            {"refine": "reweight"},
-            {"divergence": Hellinger()},
-            {"divergence": DensityPower()},
-        )
-    )
-    return {
-        "TVD": _Answer.of_fit(plain),
-        "TVD reweighted": _Answer.of_fit(reweighted),
-        "Hellinger": _Answer.of_fit(hellinger),
-        "density power": _Answer.of_fit(power),
-        "KLD": _Answer.of(plain.kld_draws, failed=_unsure(plain.kld_status)),
-        "Bayes": _Answer.of(full_bayes(model, cells, n_draws, seed).draws),
-    }

@@ -13,15 +13,21 @@ import numpy as np
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.experiments._base import AS_PUBLISHED, AbstractExperiment, Measured, Report, Task
-from tvdbayes.experiments._label_noise import SCENARIOS, Scenario
-from tvdbayes.experiments._network_methods import fewer, predictions
-from tvdbayes.experiments._network_published_report import published_report
-from tvdbayes.experiments._network_released import released
-from tvdbayes.experiments._network_report import network_report
-from tvdbayes.experiments._released import split
-from tvdbayes.experiments._scores import log_score
-from tvdbayes.experiments.data import SOURCES, find_folder, load
+from tvdbayes.experiments.contract import (
+    AS_PUBLISHED,
+    AbstractExperiment,
+    Measured,
+    Report,
+    Task,
+    named,
+)
+from tvdbayes.experiments.data import SOURCES, load
+from tvdbayes.experiments.network.labels import SCENARIOS, Scenario
+from tvdbayes.experiments.network.methods import fewer, predictions
+from tvdbayes.experiments.network.released import released
+from tvdbayes.experiments.network.report import network_report, published_report
+from tvdbayes.experiments.released import split
+from tvdbayes.experiments.scores import answer_scores, log_score, means
 
 __all__ = ["NetworkExperiment"]
 
@@ -67,7 +73,7 @@ class NetworkExperiment(AbstractExperiment):
         names = _QUICK_DATA if quick else DATA
         for name in names:
             # What cannot be read or run is found out before anything is run.
-            load(name, find_folder(self.folder))
+            load(name, self.folder)
         known = {name: f"{SOURCES[name].checksum} jax {_jax_version()}" for name in names}
         if mode == AS_PUBLISHED:
             last = (5 if quick else _SPLITS) - 1
@@ -83,7 +89,7 @@ class NetworkExperiment(AbstractExperiment):
     def measure(self, task: Task) -> Measured:
         """Every method on one split, or what was published on this split and all before it."""
         name, scenario = SETTINGS[task.setting]
-        data = load(name, find_folder(self.folder))
+        data = load(name, self.folder)
         if task.mode == AS_PUBLISHED:
             return released(data, task.number + 1, task.n_draws)
         n_train = int(np.floor(len(data.y) * _TRAIN))
@@ -98,12 +104,10 @@ class NetworkExperiment(AbstractExperiment):
             seed=task.number,
             device=self.device,
         ):
-            scores = _scores(prob, y, fewer(task.n_draws))
-            found |= {f"{method}|{key}": values for key, values in scores.items()}
+            found |= named(method, _scores(prob, y, fewer(task.n_draws)))
         return found
 
     def report(self, mode: str, tasks: Sequence[Task], measured: Sequence[Measured]) -> Report:
-        """Beside the published medians, or by kind of wrong labels."""
         if mode == AS_PUBLISHED:
             return published_report(tasks, measured)
         return network_report(SETTINGS, tasks, measured)
@@ -123,15 +127,10 @@ def _scores(prob: Array, y: IntArray, n_few: int) -> Measured:
     all methods have.
     """
     own = np.maximum(np.where(y == 1, prob, 1 - prob), _LEAST)
-    log_pmf, mean = np.log(own).T, prob.mean(0)
-    scores = {
-        "log": log_score(log_pmf),
-        "log, few draws": log_score(log_pmf[:, :n_few]),
-        "brier": (mean - y) ** 2,
-        "accuracy": ((mean > 0.5) == (y == 1)).astype(float),
-        "pred_lik": own.mean(0),
-    }
-    return {**{key: np.array([values.mean()]) for key, values in scores.items()}, "prob": mean}
+    log_pmf = np.log(own).T
+    all_draws = answer_scores(log_pmf, prob.T, y)
+    few = {"log": all_draws["log"], "log, few draws": log_score(log_pmf[:, :n_few])}
+    return {**means(few | all_draws | {"pred_lik": own.mean(0)}), "prob": prob.mean(0)}
 
 
 def _jax_version() -> str:

@@ -1,6 +1,5 @@
 """The methods that are compared on networks, each as posterior draws."""
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -9,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from tvdbayes._array import xp
-from tvdbayes._errors import TVDBayesWarning
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.families import Bernoulli
@@ -62,19 +60,12 @@ def predictions(
 
     TVD and KLD have all draws, the others fewer.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TVDBayesWarning)
-        for method, posterior in _networks(x, y, n_draws, seed, device):
-            yield method, mean_draws(posterior, NewRows.of(posterior, at))
-        line = posterior_bootstrap(
-            _LINE,
-            Cells.from_rows(_with_intercept(x), y),
-            n_draws=fewer(n_draws),
-            seed=seed,
-            refine="reweight",
-        )
-        for method, posterior in (("linear TVD", line), ("linear KLD", line.twin)):
-            yield method, mean_draws(posterior, NewRows.of(posterior, _with_intercept(at)))
+    for method, posterior in _networks(x, y, n_draws, seed, device):
+        yield method, mean_draws(posterior, NewRows.of(posterior, at))
+    cells, few = Cells.from_rows(_with_intercept(x), y), fewer(n_draws)
+    line = posterior_bootstrap(_LINE, cells, n_draws=few, seed=seed, refine="reweight")
+    for method, posterior in (("linear TVD", line), ("linear KLD", line.twin)):
+        yield method, mean_draws(posterior, NewRows.of(posterior, _with_intercept(at)))
 
 
 def _networks(

@@ -11,26 +11,27 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import binom, expit
 
-from tvdbayes._typing import Array, BoolArray, IntArray
+from tvdbayes._typing import Array
 from tvdbayes.data.cells import Cells
-from tvdbayes.experiments._base import (
+from tvdbayes.experiments.bayes import full_bayes
+from tvdbayes.experiments.contract import (
     AS_PUBLISHED,
     AbstractExperiment,
     Measured,
     Report,
     Task,
+    named,
 )
-from tvdbayes.experiments._bayes import full_bayes
-from tvdbayes.experiments._released import LARGEST, split
-from tvdbayes.experiments._simulated import (
+from tvdbayes.experiments.released import LARGEST, split
+from tvdbayes.experiments.scores import paper_criteria
+from tvdbayes.experiments.simulated import (
     Simulated,
-    all_methods,
-    corrected_scores,
+    corrected,
+    dropped,
     released_bayes_scores,
     released_draws,
-    released_scores,
 )
-from tvdbayes.experiments._simulation_report import simulation_report
+from tvdbayes.experiments.simulation_report import simulation_report
 from tvdbayes.models.families import Binomial
 from tvdbayes.models.model import Model
 
@@ -59,7 +60,6 @@ class ZeroInflation(AbstractExperiment):
         return [Task(mode, setting, i, n_draws) for setting in settings for i in range(n_sets)]
 
     def measure(self, task: Task) -> Measured:
-        """Every method on one data set."""
         share = float(task.setting.removesuffix(_OF_CODE))
         if task.mode == AS_PUBLISHED:
             return _as_published(share, task.number, task.n_draws)
@@ -67,14 +67,9 @@ class ZeroInflation(AbstractExperiment):
         return _corrected(share, of_code, task.number, task.n_draws)
 
     def report(self, mode: str, tasks: Sequence[Task], measured: Sequence[Measured]) -> Report:
-        """Boxes by share of zeros, beside the published medians."""
+        axis = "share of zeros"
         return simulation_report(
-            "zero_inflation",
-            mode,
-            tasks,
-            measured,
-            axis="share of zeros",
-            suffix=_OF_CODE,
+            "zero_inflation", mode, tasks, measured, axis=axis, suffix=_OF_CODE
         )
 
 
@@ -85,24 +80,38 @@ def _as_published(share: float, number: int, n_draws: int) -> Measured:
     y = state.binomial(TRIALS, expit(x @ TRUTH), _N)
     n_bad = int(np.floor(_N * share))
     y = y * np.r_[state.binomial(1, 0, n_bad), np.ones(_N - n_bad, int)]
-    train, test = split(state, _N, _N_TRAIN)
-    data = _simulated(x.astype(float), y, np.arange(_N) < n_bad, train, test)
-    draws = released_draws(_MODEL, data, n_draws, objective=_tvd, own=_same)
+    bad = np.arange(_N) < n_bad
+    data = Simulated.split(x.astype(float), y, bad, split(state, _N, _N_TRAIN), float(TRIALS))
+    draws = released_draws(_MODEL, data, n_draws, _tvd, lambda theta: theta)
     n_bayes = max(_BAYES_DRAWS * n_draws // 1000, 100)
     bayes = full_bayes(_MODEL, data.cells, n_bayes, number).draws
     found: Measured = {}
     for method, theta in {**draws, "Bayes, same scores": bayes}.items():
-        scores = released_scores(_MODEL, data, theta, np.abs(theta[:, 1] - TRUTH[1]))
-        found |= {f"{method}|{name}": values for name, values in scores.items()}
-    deviation, rng = np.abs(bayes[:, 1] - TRUTH[1]), np.random.default_rng(number)
-    scores = released_bayes_scores(_MODEL, data, bayes, deviation, rng)
-    found |= {f"Bayes|{name}": values for name, values in scores.items()}
-    off = np.abs(draws["TVD released"][:, 1] - TRUTH[1])
-    found["TVD released|dropped"] = np.array([np.mean(off > LARGEST)])
-    found["TVD|dropped"] = np.array([np.mean(np.abs(draws["TVD"][:, 1] - TRUTH[1]) > LARGEST)])
+        found |= named(method, _released_scores(data, theta))
+    rng = np.random.default_rng(number)
+    found |= released_bayes_scores(_MODEL, data, bayes, _deviation(bayes), rng)
+    for method in ("TVD released", "TVD"):
+        found[f"{method}|dropped"] = dropped(_deviation(draws[method]))
     largest = (data.y.max(), data.y_test.max())
     found["data|largest count is not 8"] = np.array([float(largest != (TRIALS, TRIALS))])
     return found
+
+
+def _released_scores(data: Simulated, draws: Array) -> Measured:
+    """The criteria as the released code computed them; draws far off the truth were left out."""
+    deviation = _deviation(draws)
+    kept = deviation <= LARGEST
+    mean, log_pmf = data.predictions(_MODEL, draws[kept])
+    return {
+        "abs_diff": np.array([deviation[kept].mean()]),
+        **paper_criteria(mean, data.at_outcomes(log_pmf), data.y_test, of_logs=True),
+    }
+
+
+def _deviation(draws: Array) -> Array:
+    """How far the slope is from the truth, (B,)."""
+    away: Array = np.abs(draws[:, 1] - TRUTH[1])
+    return away
 
 
 def _corrected(share: float, of_code: bool, number: int, n_draws: int) -> Measured:
@@ -112,21 +121,10 @@ def _corrected(share: float, of_code: bool, number: int, n_draws: int) -> Measur
     x = levels if of_code else np.column_stack([np.ones(_N), levels[:, 1]])
     bad = rng.random(_N) < share
     y = np.where(bad, 0, rng.binomial(TRIALS, expit(x @ TRUTH)))
-    data = _simulated(x, y, bad, np.arange(_N_TRAIN), np.arange(_N_TRAIN, _N))
+    parts = np.arange(_N_TRAIN), np.arange(_N_TRAIN, _N)
+    data = Simulated.split(x, y, bad, parts, float(TRIALS))
     bayes = full_bayes(_MODEL, data.cells, n_draws, number).draws
-    found: Measured = {}
-    for method, draws in all_methods(_MODEL, data, bayes, n_draws, number).items():
-        scores = corrected_scores(_MODEL, data, draws, np.abs(draws[:, 1] - TRUTH[1]))
-        found |= {f"{method}|{name}": values for name, values in scores.items()}
-    return found
-
-
-def _same(theta: Array) -> Array:
-    return theta
-
-
-def _simulated(x: Array, y: IntArray, bad: BoolArray, train: IntArray, test: IntArray) -> Simulated:
-    return Simulated(x[train], y[train], x[test], y[test], ~bad[test], float(TRIALS))
+    return corrected(_MODEL, data, bayes, n_draws, number, deviation=_deviation)
 
 
 def _tvd(cells: Cells, p: Array) -> Callable[[Array], float]:

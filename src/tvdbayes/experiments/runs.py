@@ -8,6 +8,7 @@ are sealed as saved fits are: one that was altered is run again.
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from hashlib import sha256
@@ -17,8 +18,8 @@ from pathlib import Path
 import numpy as np
 import scipy
 
-from tvdbayes._errors import Interrupted, MemoryBudgetError, StorageError
-from tvdbayes.experiments._base import AbstractExperiment, Measured, Task
+from tvdbayes._errors import Interrupted, MemoryBudgetError, StorageError, TVDBayesWarning
+from tvdbayes.experiments.contract import AbstractExperiment, Measured, Task
 from tvdbayes.sampling.execution import beside, single_threaded
 from tvdbayes.storage import read_archive, write_archive
 
@@ -93,7 +94,9 @@ def run_tasks(
 
 
 def _measure(experiment: AbstractExperiment, task: Task, path: Path) -> None:
-    with single_threaded():
+    with single_threaded(), warnings.catch_warnings():
+        # Fits that are unsure are part of what is measured.
+        warnings.simplefilter("ignore", TVDBayesWarning)
         found = experiment.measure(task)
     # Whole or not at all, also if two runs write the same part.
     arrays = {f"{key}.npy": np.asarray(value, float) for key, value in found.items()}
@@ -126,17 +129,17 @@ def _key(experiment: AbstractExperiment, task: Task) -> str:
 
 @cache
 def _code(module: str) -> str:
-    """Checksum of the code that a measurement goes through: other code may give other results."""
+    """Checksum of the code that a measurement goes through: other code may give other results.
+
+    Reports are not part of it, nor are the folders of other experiments.
+    """
     root = Path(str(files("tvdbayes")))
     own = Path(str(sys.modules[module].__file__))
-    beside = root / "experiments"
-    shared = {beside / "data.py", *beside.glob("_*.py")} - {*beside.glob("_*report.py")}
-    core = (
-        path
-        for path in root.rglob("*.py")
-        if path.relative_to(root).parts[0] not in (*_AROUND, "experiments")
-    )
+    known = {path for path in root.rglob("*.py") if path.relative_to(root).parts[0] not in _AROUND}
+    known -= {*(root / "experiments").glob("*/*.py"), *(root / "experiments").glob("*report.py")}
+    if own.name == "__init__.py":
+        known |= {*own.parent.glob("*.py")} - {*own.parent.glob("*report.py")}
     digest = sha256(f"{np.__version__} {scipy.__version__}".encode())
-    for path in sorted({*core, *shared, own}):
+    for path in sorted({*known, own}):
         digest.update(path.read_bytes())
     return digest.hexdigest()
