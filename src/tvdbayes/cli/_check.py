@@ -13,6 +13,7 @@ import numpy as np
 
 from tvdbayes._errors import Interrupted
 from tvdbayes.cli._answers import finite
+from tvdbayes.cli._bare import lacking
 from tvdbayes.cli._request import Request
 from tvdbayes.cli._text import heading, in_words, joined, note, paragraph
 from tvdbayes.cli._words import noted, plain, printable
@@ -118,7 +119,9 @@ def _pilot(options: Options, found: Survey) -> Pilot:
         # One block holds all draws: what comes before it is made again, and timed.
         setup = min(_timed(lambda: plan_of(posterior)), first_at)
         per_draw = (first_at - setup) / first
-    if last_at > 2 * _ENOUGH_SECONDS:
+    if lacking(options):
+        floor = 0.0
+    elif last_at > 2 * _ENOUGH_SECONDS:
         # Refits would take long, too: they are reckoned from the draws.
         floor = setup + _REPLICATES * _SOLVES * per_draw
     else:
@@ -178,9 +181,9 @@ def _lines(
     total = pilot.seconds(options)
     yield (
         "time",
-        f"{in_words(total)} for {options.n_draws:,} draws, {in_words(pilot.floor)} of it for the "
-        f"noise floor; extrapolated from {posterior.n_draws:,} draws. A report takes a few seconds "
-        "more.",
+        f"{in_words(total)} for {options.n_draws:,} draws"
+        + (f", {in_words(pilot.floor)} of it for the noise floor" if pilot.floor else "")
+        + f"; extrapolated from {posterior.n_draws:,} draws. A report takes a few seconds more.",
     )
 
 

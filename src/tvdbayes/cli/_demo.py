@@ -50,8 +50,8 @@ def run_demo(out: Path) -> None:
     click.echo()
     with whole_folder(out) as staged:
         source = open_source(typed)
-        answers = answer(request, source, quiet=False)
-        write(answers, source, staged, "csv", command)
+        answers = answer(request, source, quiet=False, tell=Answers.of)
+        write(answers.fit, answers.rows, source, staged, form="csv", command=command)
         write_csv(typed, staged / _DATA)
     ordinary = fit(_FORMULA, true, divergence="kld", progress=False)
     answers.show()

@@ -1,15 +1,17 @@
 """``tvdbayes fit``: from a file to answers and a folder of results."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, redirect_stderr
 from io import StringIO
 from pathlib import Path
+from typing import TypeVar
 
 import click
+import pandas as pd
 
 from tvdbayes._errors import Interrupted
-from tvdbayes.cli._answers import Answers
+from tvdbayes.cli._bare import told
 from tvdbayes.cli._outputs import (
     DrawsFormat,
     require_writer,
@@ -22,8 +24,11 @@ from tvdbayes.cli._request import Request
 from tvdbayes.cli._text import paragraph
 from tvdbayes.cli._words import noted
 from tvdbayes.data.sources import AbstractSource
+from tvdbayes.fitting import Fit
 
 __all__ = ["answer", "run_fit", "write"]
+
+Told = TypeVar("Told")
 
 
 def run_fit(
@@ -42,9 +47,11 @@ def run_fit(
         # The folder is made first, so that nobody waits for a fit that cannot be written.
         staged = None if out is None else stack.enter_context(whole_folder(out))
         source = request.open()
-        answers = answer(request, source, quiet)
+        answers = answer(request, source, quiet, told)
         if staged is not None:
-            files = write(answers, source, staged, draws_format, command)
+            files = write(
+                *(answers.fit, answers.rows, source, staged), form=draws_format, command=command
+            )
     places = [] if out is None else [str(out / name) for name in files]
     if as_json:
         click.echo(json.dumps({**answers.to_json(), "files": places}, indent=2, allow_nan=False))
@@ -54,15 +61,20 @@ def run_fit(
             click.echo(f"\n{paragraph(f'Written to {out}: ' + ', '.join(files) + '.', '  ')}")
 
 
-def answer(request: Request, source: AbstractSource, quiet: bool) -> Answers:
-    """The fit and what it says; an interruption says how many draws were done."""
+def answer(
+    request: Request,
+    source: AbstractSource,
+    quiet: bool,
+    tell: Callable[[Fit, list[str]], Told],
+) -> Told:
+    """The fit and what is told of it; an interruption says how many draws were done."""
     done = 0
     try:
         with _unwatched() if quiet else nullcontext():
             with noted() as notes:
                 fit = request.fit(source)
             done = len(fit.draws)
-            return Answers.of(fit, notes)
+            return tell(fit, notes)
     except Interrupted:
         raise
     except KeyboardInterrupt as stop:
@@ -83,12 +95,24 @@ def _unwatched() -> Iterator[None]:
 
 
 def write(
-    answers: Answers, source: AbstractSource, folder: Path, form: DrawsFormat, command: str
+    fit: Fit,
+    rows: pd.DataFrame | None,
+    source: AbstractSource,
+    folder: Path,
+    *,
+    form: DrawsFormat,
+    command: str,
 ) -> list[str]:
+    """Write the files, and return their names; some fits have no `rows`, and no report."""
     from tvdbayes.report import write_report
 
-    answers.fit.save(folder / "fit.tvd")
-    draws = write_draws(answers.fit, folder, form)
-    write_csv(rows_table(source.whole(), answers.rows), folder / "rows.csv")
-    write_report(answers.fit, folder / "report.html", command=command)
-    return ["fit.tvd", draws, "rows.csv", "report.html"]
+    fit.save(folder / "fit.tvd")
+    files = ["fit.tvd"]
+    # The weights of networks mean nothing one by one.
+    if fit.options.network is None:
+        files.append(write_draws(fit, folder, form))
+    if rows is None:
+        return files
+    write_csv(rows_table(source.whole(), rows), folder / "rows.csv")
+    write_report(fit, folder / "report.html", command=command)
+    return [*files, "rows.csv", "report.html"]
