@@ -192,7 +192,7 @@ def terms_by_name(name: str, value: Any) -> Any:
         return None
     if not (isinstance(value, dict) and all(isinstance(v, str) for v in value.values())):
         raise SettingsError(
-            f'{name} must be a dict such as {{"inflation": "~ x"}}, of text; got {value!r}.'
+            f'{name} must be a dict of text such as {{"inflation": "~ x"}}; got {value!r}.'
         )
     return dict(value)
 
