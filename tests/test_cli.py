@@ -393,7 +393,17 @@ def test_the_help_of_an_option_names_what_it_takes(option):
         assert re.search(rf"\b{name}\b", OPTIONS[option].about)
 
 
-def test_completion_knows_commands_and_families():
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("--family zero_inflated_poi", ["zero_inflated_poisson"]),
+        ("--divergence h", ["hellinger"]),
+        ("--refine re", ["reweight"]),
+        ("--missing d", ["drop"]),
+        ("--bins a", ["auto"]),
+    ],
+)
+def test_completion_knows_commands_and_names(words, found):
     script = succeed("completion", "bash")
     assert "_TVDBAYES_COMPLETE=bash_complete" in script
     done = CliRunner().invoke(
@@ -402,11 +412,11 @@ def test_completion_knows_commands_and_families():
         prog_name="tvdbayes",
         env={
             "_TVDBAYES_COMPLETE": "bash_complete",
-            "COMP_WORDS": "tvdbayes fit --family zero_inflated_poi",
+            "COMP_WORDS": f"tvdbayes fit {words}",
             "COMP_CWORD": "3",
         },
     )
-    assert done.stdout.strip() == "plain,zero_inflated_poisson"
+    assert done.stdout.split() == [f"plain,{name}" for name in found]
 
 
 @pytest.mark.parametrize("command", ["", *main.commands])

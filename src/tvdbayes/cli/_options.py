@@ -49,5 +49,7 @@ def _complete(name: str, ctx: click.Context, param: click.Parameter, incomplete:
     del ctx, param
     from tvdbayes.cli._families import written_names
 
-    names = written_names() if name == "family" else OPTIONS[name].choices()
+    option = OPTIONS[name]
+    words = [word for word in option.metavar.split("|") if word.islower()]
+    names = written_names() if name == "family" else [*words, *option.choices()]
     return [one for one in names if one.startswith(incomplete)]

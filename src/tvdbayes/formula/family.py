@@ -24,7 +24,7 @@ __all__ = ["codes", "family_by_name", "law_and_outcome"]
 _WITH_LOG = {law.name: law for law in COUNT_FAMILIES}
 _WITH_LINK = {law.name: law for law in LINKED_FAMILIES}
 _WRAPPERS = {f"{law.name}_": law for law in WRAPPERS}
-_BY_LEVELS = ("categorical", "ordinal")
+_BY_LEVELS = (Categorical.name, Ordinal.name)
 _NAMES = (*_WITH_LOG, *_WITH_LINK, *_BY_LEVELS, *(f"{prefix}X" for prefix in _WRAPPERS))
 _MOST_LEVELS = 100
 

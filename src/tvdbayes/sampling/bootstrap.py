@@ -31,7 +31,7 @@ from tvdbayes.objective.partitions import (
 from tvdbayes.sampling.execution import AbstractExecutor, executor_for, single_threaded
 from tvdbayes.sampling.networks import prepare_networks
 from tvdbayes.sampling.neural import device_for
-from tvdbayes.sampling.option import is_number
+from tvdbayes.sampling.option_checks import is_number
 from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.plan import (
     AUTO_RIDGE,

@@ -7,36 +7,13 @@ family by name learns its levels from them, groups and bins are learned on them.
 The help of the command line reads this module, so it imports nothing heavy.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from tvdbayes._errors import SettingsError
-from tvdbayes.sampling.option import (
-    Option,
-    bin_starts,
-    column,
-    family_or_name,
-    grid_or_number,
-    is_number,
-    is_whole,
-    layers,
-    must_be,
-    name_in,
-    names_of,
-    number_or_column,
-    one_of,
-    read_column_or_whole,
-    read_formulas,
-    read_number,
-    read_numbers,
-    read_whole,
-    read_wholes,
-    terms_by_name,
-    thing_of,
-    unchecked,
-    whole,
-)
+from tvdbayes.sampling import option_checks as check
+from tvdbayes.sampling import option_text as read
 
 if TYPE_CHECKING:
     from tvdbayes.data.cells import Cells
@@ -47,7 +24,7 @@ if TYPE_CHECKING:
     from tvdbayes.objective.partitions import AbstractPartition
     from tvdbayes.sampling.weights import BaseMeasure, Prior
 
-__all__ = ["DEFAULTS", "OPTIONS", "Connection", "Options"]
+__all__ = ["DEFAULTS", "OPTIONS", "Connection", "Option", "Options"]
 
 
 @dataclass(frozen=True)
@@ -63,6 +40,51 @@ class Connection:
         return engine if known else cls(str(engine.name))
 
 
+@dataclass(frozen=True)
+class Option:
+    """What is known of an option.
+
+    Parameters
+    ----------
+    about : str
+        What it means, in a sentence.
+    check : callable
+        From its name and a value to the value that is kept.
+    metavar : str
+        What stands for its text in the help of the command line; lower case is meant literally.
+    read : callable
+        From that text to a value.
+    repeated : bool
+        Whether the command line takes it several times.
+    choices : callable
+        Names that it takes, where the metavar does not list them.
+    no_flag : str
+        Why the command line does not have it, if so.
+    draws : bool
+        Whether draws depend on it.
+    """
+
+    about: str
+    check: check.Check
+    metavar: str = ""
+    read: Callable[[Any], Any] = str
+    repeated: bool = False
+    choices: Callable[[], Iterable[str]] = tuple
+    no_flag: str = ""
+    draws: bool = True
+
+
+def _names(name: str) -> Callable[[], Iterable[str]]:
+    """The names in the table `NAMES`, looked up when they are needed."""
+
+    def names() -> Iterable[str]:
+        from tvdbayes.sampling.named import NAMES
+
+        return NAMES[name]
+
+    return names
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Options:
     """The options of `tvdbayes.fit`, checked; `OPTIONS` says what each means.
@@ -72,71 +94,75 @@ class Options:
 
     family: Annotated[
         "str | AbstractFamily",
-        Option("Law of the outcome; `tvdbayes families` lists them.", family_or_name, "NAME"),
+        Option("Law of the outcome; `tvdbayes families` lists them.", check.family, "NAME"),
     ] = "poisson"
     link: Annotated[
         str | None,
         Option(
             "log for counts; otherwise logit, which is the default, probit or cloglog.",
-            *(name_in, "NAME"),
-            choices=names_of("link"),
+            *(check.name_in_table, "NAME"),
+            choices=_names("link"),
         ),
     ] = None
     divergence: Annotated[
         "AbstractDivergence",
         Option(
             "What closest means: tvd, kld (the likelihood fit), hellinger, power, density_power.",
-            *(thing_of, "NAME"),
-            choices=names_of("divergence"),
+            *(check.thing_by_name, "NAME"),
+            choices=_names("divergence"),
         ),
     ] = "tvd"  # type: ignore[assignment]
     n_draws: Annotated[
-        int, Option("Posterior draws.", whole(0, 10_000_000), "N", read=read_whole)
+        int, Option("Posterior draws.", check.whole(0, 10_000_000), "N", read=read.whole)
     ] = 1000
     seed: Annotated[
-        int, Option("The same seed gives the same draws.", whole(0), "N", read=read_whole)
+        int, Option("The same seed gives the same draws.", check.whole(0), "N", read=read.whole)
     ] = 0
-    offset: Annotated[str | None, Option("Added to the linear predictor.", column, "COLUMN")] = None
-    exposure: Annotated[str | None, Option("Its logarithm is added.", column, "COLUMN")] = None
+    offset: Annotated[
+        str | None, Option("Added to the linear predictor.", check.column, "COLUMN")
+    ] = None
+    exposure: Annotated[
+        str | None, Option("Its logarithm is added to it.", check.column, "COLUMN")
+    ] = None
     trials: Annotated[
         str | float | None,
         Option(
             "Trials of binomial outcomes: a column, or a number for all rows.",
-            *(number_or_column, "COLUMN|N"),
-            read=read_column_or_whole,
+            *(check.number_or_column, "COLUMN|N"),
+            read=read.column_or_whole,
         ),
     ] = None
     weights: Annotated[
-        str | None, Option("How many rows each row stands for.", column, "COLUMN")
+        str | None, Option("How many rows each row stands for.", check.column, "COLUMN")
     ] = None
     partition: Annotated[
         "AbstractPartition",
         Option(
             "Which rows are compared together: auto, distinct, kmeans or singletons.",
-            *(thing_of, "NAME"),
-            choices=names_of("partition"),
+            *(check.thing_by_name, "NAME"),
+            choices=_names("partition"),
         ),
     ] = "auto"  # type: ignore[assignment]
     alpha: Annotated[
         float,
         Option(
             "How many rows a Dirichlet-process prior counts for; 0 is no prior.",
-            *(must_be("a number of at least 0", is_number), "NUMBER"),
-            read=read_number,
+            *(check.must_be("a number of at least 0", check.is_number), "NUMBER"),
+            read=read.number,
         ),
     ] = 0.0
     base_measure: Annotated[
         "Cells | BaseMeasure | None",
         Option(
             "What the prior expects to see: a file of rows with the columns of the data.",
-            *(unchecked, "FILE"),
+            *(check.anything, "FILE"),
         ),
     ] = None
     n_atoms: Annotated[
         int,
         Option(
             "Atoms of each draw from a prior whose base measure is a function.",
-            whole(1, 1_000_000),
+            check.whole(1, 1_000_000),
             no_flag="It is for a base measure that is a function, which text cannot hold.",
         ),
     ] = 100
@@ -144,12 +170,12 @@ class Options:
         float | Literal["auto"],
         Option(
             "Penalty on the variance of the linear predictor.",
-            must_be(
+            check.must_be(
                 '"auto" or a number of at least 0',
-                lambda v: v == "auto" if isinstance(v, str) else is_number(v),
+                lambda v: v == "auto" if isinstance(v, str) else check.is_number(v),
             ),
             "auto|NUMBER",
-            read=read_number,
+            read=read.number,
         ),
     ] = "auto"
     bins: Annotated[
@@ -157,17 +183,16 @@ class Options:
         Option(
             "Counts that are compared together, by the first of each bin; auto where they are "
             "thin.",
-            *(bin_starts, "auto|none|N,N,..."),
-            read=read_numbers,
-            choices=lambda: ("auto", "none"),
+            *(check.bin_starts, "auto|none|N,N,..."),
+            read=read.numbers,
         ),
     ] = "auto"
     predictors: Annotated[
         dict[str, str] | None,
         Option(
             'Covariates of a further predictor, as in "inflation ~ child"; may be repeated.',
-            *(terms_by_name, "FORMULA"),
-            read=read_formulas,
+            *(check.terms_by_name, "FORMULA"),
+            read=read.formulas,
             repeated=True,
         ),
     ] = None
@@ -175,41 +200,39 @@ class Options:
         "MLP | None",
         Option(
             "A network in place of a linear predictor: the nodes of each hidden layer.",
-            *(layers, "N,N,..."),
-            read=read_wholes,
+            *(check.layers, "N,N,..."),
+            read=read.wholes,
         ),
     ] = None
     refine: Annotated[
         Literal["auto", "trim", "reweight"] | None,
         Option(
-            "What is done with rows that the model cannot explain: auto, trim, reweight, or none "
-            "for the paper's posterior.",
-            *(one_of("auto", "trim", "reweight", None), "NAME"),
+            "What is done with rows that the model cannot explain; none: the paper's posterior.",
+            *(check.one_of("auto", "trim", "reweight", None), "auto|trim|reweight|none"),
             read=lambda text: None if text == "none" else text,
-            choices=lambda: ("auto", "trim", "reweight", "none"),
         ),
     ] = "auto"
     missing: Annotated[
         "Missing",
-        Option("What to do with rows that have gaps.", one_of("error", "drop"), "error|drop"),
+        Option("What to do with rows that have gaps.", check.one_of("error", "drop"), "error|drop"),
     ] = "error"
     collinear: Annotated[
         Literal["error", "drop"],
         Option(
             "What to do with columns that others determine.",
-            *(one_of("error", "drop"), "error|drop"),
+            *(check.one_of("error", "drop"), "error|drop"),
         ),
     ] = "error"
     n_jobs: Annotated[
         int | None,
         Option(
             "Processes, 1 unless given; -1 is one for each core.",
-            must_be(
+            check.must_be(
                 "at least 1, or -1 for all cores",
-                lambda v: v is None or (is_whole(v) and (v == -1 or v >= 1)),
+                lambda v: v is None or (check.is_whole(v) and (v == -1 or v >= 1)),
             ),
             "N",
-            read=read_whole,
+            read=read.whole,
             draws=False,
         ),
     ] = None
@@ -217,7 +240,7 @@ class Options:
         str | None,
         Option(
             "Where JAX computes the draws: gpu, or gpu:float32. NumPy computes them unless given.",
-            must_be('a name such as "gpu", or None', lambda v: isinstance(v, str | None)),
+            check.must_be('a name such as "gpu", or None', lambda v: isinstance(v, str | None)),
             "NAME",
         ),
     ] = None
@@ -226,7 +249,7 @@ class Options:
         Option(
             "memory reads every row; duckdb groups them first, as it does by itself for several "
             "files, folders, and files over 256 MiB.",
-            must_be(
+            check.must_be(
                 '"memory", "duckdb" or an Ibis connection',
                 lambda v: not isinstance(v, str) or v in ("memory", "duckdb"),
             ),
@@ -237,19 +260,19 @@ class Options:
         "Grid | int | None",
         Option(
             "Let the engine round continuous columns to N values each.",
-            *(grid_or_number, "N"),
-            read=read_whole,
+            *(check.grid, "N"),
+            read=read.whole,
         ),
     ] = None
     max_cells: Annotated[
         int,
-        Option("Distinct rows that an engine may give back.", whole(1), "N", read=read_whole),
+        Option("Distinct rows that an engine may give back.", check.whole(1), "N", read=read.whole),
     ] = 1_000_000
     resume: Annotated[
         Any,
         Option(
             "A saved fit with fewer draws, else the same: they are not computed again.",
-            *(unchecked, "FIT"),
+            *(check.anything, "FIT"),
             draws=False,
         ),
     ] = None
@@ -257,7 +280,7 @@ class Options:
         bool | None,
         Option(
             "Whether to show a progress bar.",
-            unchecked,
+            check.anything,
             no_flag="A terminal shows a bar; --quiet hides it.",
             draws=False,
         ),

@@ -1,78 +1,35 @@
-"""What is said of one option of a fit: what it means, how a value is checked, and its form as text.
+"""Checks of the options of a fit.
 
-A check takes the name of the option and a value. It returns the value that is kept, or raises an
-error that says what was wrong. A reader takes text from the command line; text that it cannot read
-goes on to the check as it is, so that Python and the terminal give one message.
+A check takes the name of an option and a value. It returns the value that is kept, or raises an
+error that says what was wrong, what was got and what to do.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
 from tvdbayes._errors import DataError, FamilyError, SettingsError
 
 __all__ = [
-    "Option",
+    "Check",
+    "anything",
     "bin_starts",
     "column",
-    "family_or_name",
-    "grid_or_number",
+    "family",
+    "grid",
     "is_number",
     "is_whole",
     "layers",
     "must_be",
-    "name_in",
-    "names_of",
+    "name_in_table",
     "number_or_column",
     "one_of",
-    "read_column_or_whole",
-    "read_formulas",
-    "read_number",
-    "read_numbers",
-    "read_whole",
-    "read_wholes",
     "terms_by_name",
-    "thing_of",
-    "unchecked",
+    "thing_by_name",
     "whole",
 ]
 
 Check = Callable[[str, Any], Any]
-
-
-@dataclass(frozen=True)
-class Option:
-    """What is known of an option.
-
-    Parameters
-    ----------
-    about : str
-        What it means, in a sentence.
-    check : callable
-        From its name and a value to the value that is kept.
-    metavar : str
-        What stands for its text in the help of the command line.
-    read : callable
-        From that text to a value.
-    repeated : bool
-        Whether the command line takes it several times.
-    choices : callable
-        Names that it takes, for completion.
-    no_flag : str
-        Why the command line does not have it, if so.
-    draws : bool
-        Whether draws depend on it.
-    """
-
-    about: str
-    check: Check
-    metavar: str = ""
-    read: Callable[[Any], Any] = str
-    repeated: bool = False
-    choices: Callable[[], Iterable[str]] = tuple
-    no_flag: str = ""
-    draws: bool = True
 
 
 def is_whole(value: object) -> bool:
@@ -86,7 +43,7 @@ def is_number(value: Any) -> bool:
     return real and 0 <= float(value) < float("inf")
 
 
-def unchecked(name: str, value: Any) -> Any:
+def anything(name: str, value: Any) -> Any:
     """Accept every value: it is checked where it is used."""
     del name
     return value
@@ -117,7 +74,7 @@ def one_of(*choices: str | None) -> Check:
     return must_be(wanted, lambda v: isinstance(v, str | None) and v in choices)
 
 
-def family_or_name(name: str, value: Any) -> Any:
+def family(name: str, value: Any) -> Any:
     """Accept a family or text; which names there are is known where the outcome is read."""
     from tvdbayes.models.families import AbstractFamily
 
@@ -126,7 +83,7 @@ def family_or_name(name: str, value: Any) -> Any:
     return value
 
 
-def name_in(name: str, value: Any) -> Any:
+def name_in_table(name: str, value: Any) -> Any:
     """Accept None, or a name of the table `NAMES`."""
     if value is not None:
         from tvdbayes.sampling.named import NAMES
@@ -137,23 +94,12 @@ def name_in(name: str, value: Any) -> Any:
     return value
 
 
-def thing_of(name: str, value: Any) -> Any:
+def thing_by_name(name: str, value: Any) -> Any:
     """What a name in the table `NAMES` stands for, or the thing itself."""
     from tvdbayes.models.named import named
     from tvdbayes.sampling.named import KINDS, NAMES
 
     return named(value, dict(NAMES[name]), name, KINDS[name])
-
-
-def names_of(name: str) -> Callable[[], Iterable[str]]:
-    """The names in the table `NAMES`, looked up when they are needed."""
-
-    def names() -> Iterable[str]:
-        from tvdbayes.sampling.named import NAMES
-
-        return NAMES[name]
-
-    return names
 
 
 def column(name: str, value: Any) -> Any:
@@ -205,7 +151,7 @@ def layers(name: str, value: Any) -> Any:
     return None if value is None else network_of(value)
 
 
-def grid_or_number(name: str, value: Any) -> Any:
+def grid(name: str, value: Any) -> Any:
     """Accept a grid, the number of its bins, or None."""
     del name
     if value is not None:
@@ -213,32 +159,3 @@ def grid_or_number(name: str, value: Any) -> Any:
 
         Grid.of(value)
     return value
-
-
-def _reader(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A reader that gives back text that cannot be converted."""
-
-    def read(text: Any) -> Any:
-        try:
-            return convert(text)
-        except ValueError:
-            return text
-
-    return read
-
-
-read_whole = _reader(int)
-read_number = _reader(float)
-read_wholes = _reader(lambda text: tuple(map(int, text.split(","))))
-read_numbers = _reader(lambda text: tuple(map(float, text.split(","))))
-
-
-def read_column_or_whole(text: str) -> str | int:
-    """A number where text is digits, else the name of a column."""
-    return int(text) if text.isdecimal() else text
-
-
-def read_formulas(texts: Iterable[str]) -> dict[str, str] | None:
-    """Terms by the name before the tilde, as in ``inflation ~ child``."""
-    parts = [text.partition("~") for text in texts]
-    return {name.strip(): f"{sign}{terms}" for name, sign, terms in parts} or None
