@@ -15,6 +15,7 @@ from tvdbayes.results.misfit import Misfit
 from tvdbayes.results.rows import SCORES, cell_scores, layout_of, masses_of, surprise_of_dropped
 from tvdbayes.results.wrong import dropped_rows, wrong_share
 from tvdbayes.trimming import agreement, due_in_tails, kept_share, kept_shares, tail_probability
+from tvdbayes.trimming.weighted import weighted_fit
 
 WRONG = 40
 
@@ -202,14 +203,16 @@ def test_a_data_set_is_judged_by_its_own_rows():
     counts[cells.y > 12, 2] = 0
     theta = np.repeat(layout.bound.from_user(np.array([[np.log(3.0)]])), 3, axis=1)
     surprise, dropped = judged(posterior, layout, counts, theta)
-    tail = tail_probability(layout, theta[:, :1])[:, 0]
     for y, at in ((14, 0), (40, 1)):
         p = counts[:, at] / counts[:, at].sum()
         kept = kept_share(layout, p, theta[:, at], 402.0)
         # One row of 401 is dropped, and no other is as far out.
         assert dropped[at] == pytest.approx(p @ (1 - kept))
         assert dropped[at] == pytest.approx(1 / 401, abs=1e-4)
-        assert surprise[at] >= -np.log10(tail[cells.y == y])
+        # It is judged by the fit without it.
+        refit = weighted_fit(layout, p * kept, theta[:, at], posterior.ridge)
+        tail = tail_probability(layout, refit[:, None])[cells.y == y, 0]
+        assert surprise[at] == pytest.approx(-np.log10(tail[0]))
     assert surprise[0] < 0.3 * surprise[1]
     assert (surprise[2], dropped[2]) == (0, 0)
 

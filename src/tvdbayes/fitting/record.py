@@ -449,10 +449,10 @@ class Fit:
         ``search``, ``ties`` (a nearly flat range at least 1.4 posterior deviations wide),
         ``draws`` (a second mode), ``far rows`` (these contradict the others, or decide), ``ordinary
         fit`` (a simultaneous interval for all coefficients excludes 0, and the difference is at
-        least half a posterior deviation), ``family`` (another one explains more) and ``misfit``
-        (its lower bound is above 0). The measured shares are in benchmarks/results/statements.md.
-        The lines ``rows used``, ``groups``, ``bins``, ``rounding`` and the number of draws are
-        facts about the fit.
+        least three quarters of a posterior deviation), ``family`` (another one explains more) and
+        ``misfit`` (its lower bound is above 0). The measured shares are in
+        benchmarks/results/statements.md. The lines ``rows used``, ``groups``, ``bins``,
+        ``rounding`` and the number of draws are facts about the fit.
 
         Examples
         --------

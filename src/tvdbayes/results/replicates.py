@@ -15,7 +15,7 @@ from tvdbayes.sampling.bootstrap import plan_for_replicates, solve_tables
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.weights import Stream, block_size
-from tvdbayes.trimming import due_in_tails, kept_shares
+from tvdbayes.trimming import due_in_tails, kept_shares, weighted_fits
 
 __all__ = ["Replicates", "chance_without_refits", "replicate"]
 
@@ -194,6 +194,17 @@ def _judged(
         kept = kept_shares(layout, p, theta, n_obs, due)
         surprise = surprise_of_dropped(masses, theta, n_obs, kept)
         dropped = (p * (1 - kept)).sum(0)
+        # What is dropped is judged by a fit without it, as in the data.
+        some = np.flatnonzero(dropped > 0)
+        if some.size:
+            mass = p[:, some] * kept[:, some]
+            refit = weighted_fits(layout, mass, theta[:, some], posterior.ridge)
+            surprise[:, some] = surprise_of_dropped(
+                masses_of(layout, refit, p[:, some]),
+                refit,
+                n_obs,
+                kept_shares(layout, p[:, some], refit, n_obs, due),
+            )
     return np.where(counts > 0, surprise, 0.0).max(0), dropped
 
 

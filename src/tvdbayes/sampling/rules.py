@@ -39,7 +39,7 @@ _GROUPS_PER_PARAMETER = 2
 # A normal law has 2e-9 of its mass beyond 6 deviations.
 _FAR = 6.0
 # Two estimates this near, in posterior deviations, lead to the same conclusions.
-_MATTERS = 0.5
+_MATTERS = 0.75
 _ROUNDING = 1e-9
 
 
@@ -81,8 +81,8 @@ RULES = (
     Rule("draws", "over 1 % of the draws lie more than 6 deviations from the others", FALSE_ALARM),
     Rule(
         "ordinary fit",
-        "a simultaneous 95 % interval of the difference excludes 0, and it is at least half a "
-        "posterior deviation",
+        "a simultaneous 95 % interval of the difference excludes 0, and it is at least "
+        "three quarters of a posterior deviation",
         FALSE_ALARM,
     ),
     Rule("rounding", "rounding of covariates moves an estimate", None),
@@ -146,9 +146,9 @@ def differing(draws: Array, kld_draws: Array) -> BoolArray:
     data any coefficient does with a probability of about `FALSE_ALARM`, whatever their number. At
     least 19 draws are needed to find q; with fewer none is called different.
 
-    A difference must also be at least half a deviation of the draws: where a trimmed fit drops one
-    row of clean data, the difference of the two fits hardly varies, so that it would be called
-    significant however small it is.
+    A difference must also be at least three quarters of a deviation of the draws: where a trimmed
+    fit drops one row of clean data, the difference of the two fits hardly varies, so that it would
+    be called significant however small it is.
 
     The draws of a TVD fit spread more than estimates do from data set to data set where x repeats,
     so that the rate is far below the stated one there. Biases of the robust fit are not subtracted.

@@ -10,6 +10,7 @@ from tvdbayes.trimming.surplus import (
     kept_shares,
     tail_probability,
 )
+from tvdbayes.trimming.weighted import weighted_fits
 from tvdbayes.trimming.words import farthest_column
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "kept_shares",
     "tail_probability",
     "trimmed_fit",
+    "weighted_fits",
     "widening",
 ]
