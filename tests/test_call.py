@@ -16,9 +16,13 @@ from tvdbayes.objective.divergences import ALL_DIVERGENCES
 from tvdbayes.report import render
 from tvdbayes.report._call import call_of, code_of
 from tvdbayes.sampling.bootstrap import posterior_bootstrap
+from tvdbayes.sampling.options import OPTIONS
 
-NO_MATTER = {"n_jobs", "resume", "progress"}
+NO_MATTER = {name for name, option in OPTIONS.items() if not option.draws}
 """Options that change how draws are computed, and no draw."""
+
+ANEW = {"device", "engine", "grid", "max_cells"}
+"""Options of how rows were read and draws computed, which an update does not take over."""
 
 
 def table(n=60):
@@ -145,9 +149,13 @@ def made(formula, given):
     data = table()
     if given.get("engine") is connection:
         given["engine"], data = connection(), "visits"
+    return data, given, made_of(formula, data, given)
+
+
+def made_of(formula, data, given):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tb.TVDBayesWarning)
-        return data, given, tb.fit(formula, data, **{"n_draws": 3, **given})
+        return tb.fit(formula, data, **{"n_draws": 3, **given})
 
 
 @pytest.fixture
@@ -192,6 +200,36 @@ def test_the_printed_call_gives_the_same_bits(option, formula, given, request):
     assert call_of(again) == call
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("option", "formula", "given"), LIST, ids=NAMES)
+def test_options_survive_a_file_and_an_update(option, formula, given, request, tmp_path):
+    if given.keys() & {"network", "device"}:
+        request.getfixturevalue("seen")
+    _, given, fit = made(formula, given)
+    if "network" in given:
+        # A line was fitted, so that a line is saved; the network is among the options.
+        line = Model(fit.posterior.model.family)
+        fit = replace(fit, posterior=replace(fit.posterior, model=line))
+    fit.save(tmp_path / "fit.tvd")
+    own = fit.posterior.model.family if given.get("family") is OWN else None
+    loaded = tb.load(tmp_path / "fit.tvd", family=own)
+    assert loaded.options.changed().keys() == fit.options.changed().keys()
+    assert option in loaded.options.changed()
+    data = table()
+    if fit.rounded is not None or callable(given.get("base_measure")):
+        with pytest.raises((tb.DataError, tb.SettingsError)):
+            loaded.update(data[:9])
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tb.TVDBayesWarning)
+        both = loaded.update(data)
+    wanted = {name: value for name, value in given.items() if name not in ANEW}
+    again = made_of(formula, pd.concat([data, data]), wanted)
+    assert call_of(both) == call_of(again)
+    np.testing.assert_array_equal(both.draws, again.draws)
+    np.testing.assert_array_equal(both.kld_draws, again.kld_draws)
+
+
 @pytest.mark.parametrize("given", [{"n_jobs": 1}, {"progress": False}, {"resume": True}], ids=str)
 def test_options_that_are_not_printed_change_no_draw(given):
     data = table()
@@ -219,7 +257,8 @@ def test_values_are_written_as_python_that_makes_them(value):
 
 def test_only_what_differs_from_the_defaults_is_printed():
     fit = tb.fit("y ~ z", table(), n_draws=3, seed=0, partition="auto", divergence=tb.TVD())
-    assert fit.options == {"n_draws": 3}
+    assert fit.options.changed() == {"n_draws": 3}
+    assert repr(fit.options) == "Options(n_draws=3)"
     assert call_of(fit).text.endswith("fit = tb.fit(\n    'y ~ z',\n    data,\n    n_draws=3,\n)")
 
 

@@ -1,7 +1,6 @@
 """The command line: what it prints and writes, and that whatever goes wrong takes one line."""
 
 import csv
-import inspect
 import json
 import os
 import pty
@@ -14,7 +13,6 @@ from contextlib import contextmanager
 from itertools import count
 from types import SimpleNamespace
 
-import click
 import numpy as np
 import pandas as pd
 import pytest
@@ -27,11 +25,11 @@ from tvdbayes.cli._outputs import draws_table, whole_folder, write_csv, write_dr
 from tvdbayes.cli._text import Column, table
 from tvdbayes.cli._words import plain, printable
 from tvdbayes.data.sources import read_file
-from tvdbayes.fitting import settings as _settings
 from tvdbayes.fitting.story import story_of
 from tvdbayes.formula import family as _laws
-from tvdbayes.models.named import LINKS
 from tvdbayes.report import render
+from tvdbayes.sampling.named import NAMES
+from tvdbayes.sampling.options import OPTIONS, Options
 from tvdbayes.storage import save
 
 FIT = ("fit", "visits.csv", "visits ~ age + region", "--draws", "40")
@@ -246,22 +244,26 @@ def test_quiet_prints_nothing():
         (["--trials", "tries", "--link", "probit"], {"trials": "tries", "link": "probit"}),
         (["--draws", "20", "--jobs", "-1"], {"n_draws": 20, "n_jobs": -1}),
         (["--missing", "drop", "--collinear", "drop"], {"missing": "drop", "collinear": "drop"}),
+        (["--refine", "none", "--bins", "0,2,5"], {"refine": None, "bins": (0, 2, 5)}),
+        (["--bins", "none", "--device", "gpu"], {"bins": "none", "device": "gpu"}),
+        (["--network", "20,5"], {"network": (20, 5)}),
+        (["--predictors", "zero ~ age + C(x)"], {"predictors": {"zero": "~ age + C(x)"}}),
+        (
+            ["--predictors", "a~x", "--predictors", "b ~ 1"],
+            {"predictors": {"a": "~x", "b": "~ 1"}},
+        ),
+        (["--engine", "duckdb", "--grid", "9"], {"engine": "duckdb", "grid": 9}),
+        (["--max-cells", "7"], {"max_cells": 7}),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
 def test_options_are_arguments_of_the_library(small, options, same, monkeypatch):
-    asked = {}
+    asked = []
     monkeypatch.setattr(
-        "tvdbayes.cli._request.fit", lambda *_, **given: asked.update(given) or small
+        "tvdbayes.cli._request.fit_with", lambda *given: asked.append(given[2]) or small
     )
     succeed("fit", "visits.csv", "visits ~ age", "--quiet", *options)
-    defaults = {
-        name: parameter.default
-        for name, parameter in inspect.signature(tb.fit).parameters.items()
-        if name in asked
-    }
-    # Without a joblib context, which a command never has, no number of jobs is one.
-    assert asked == {**defaults, "n_jobs": 1, **same}
+    assert [vars(found) for found in asked] == [vars(Options(**same))]
 
 
 @pytest.mark.parametrize(
@@ -386,18 +388,23 @@ def test_every_family_of_the_table_is_one_of_the_library():
     assert ".." not in shown.replace("...", "")
 
 
-def test_choices_are_those_of_the_library():
-    choices = {
-        option.name: option.type.choices
-        for option in main.commands["fit"].params
-        if isinstance(option.type, click.Choice)
-    }
-    assert list(choices["divergence"]) == list(_settings.DIVERGENCES)
-    assert list(choices["partition"]) == list(_settings.PARTITIONS)
-    assert list(choices["link"]) == ["log", *LINKS]
+@pytest.mark.parametrize("option", NAMES)
+def test_the_help_of_an_option_names_what_it_takes(option):
+    for name in NAMES[option]:
+        assert re.search(rf"\b{name}\b", OPTIONS[option].about)
 
 
-def test_completion_knows_commands_and_families():
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("--family zero_inflated_poi", ["zero_inflated_poisson"]),
+        ("--divergence h", ["hellinger"]),
+        ("--refine re", ["reweight"]),
+        ("--missing d", ["drop"]),
+        ("--bins a", ["auto"]),
+    ],
+)
+def test_completion_knows_commands_and_names(words, found):
     script = succeed("completion", "bash")
     assert "_TVDBAYES_COMPLETE=bash_complete" in script
     done = CliRunner().invoke(
@@ -406,11 +413,11 @@ def test_completion_knows_commands_and_families():
         prog_name="tvdbayes",
         env={
             "_TVDBAYES_COMPLETE": "bash_complete",
-            "COMP_WORDS": "tvdbayes fit --family zero_inflated_poi",
+            "COMP_WORDS": f"tvdbayes fit {words}",
             "COMP_CWORD": "3",
         },
     )
-    assert done.stdout.strip() == "plain,zero_inflated_poisson"
+    assert done.stdout.split() == [f"plain,{name}" for name in found]
 
 
 @pytest.mark.parametrize("command", ["", *main.commands])
@@ -521,12 +528,16 @@ BAD = [
     (("visits.csv", "visits ~ age", "--link", "probit"), 1, ["'probit'"]),
     (("visits.csv", "hits ~ age", "--family", "binomial"), 1, ["needs --trials"]),
     (("visits.csv", "visits ~ age", "--jobs", "0"), 2, ["at least 1"]),
-    (("visits.csv", "visits ~ age", "--ridge", "-1"), 1, ["ridge"]),
+    (("visits.csv", "visits ~ age", "--ridge", "-1"), 2, ["--ridge must be"]),
     (("visits.csv", "visits ~ age", "--link", "identity"), 2, ["'identity'", "probit"]),
     (("visits.csv", "visits ~ age", "--divergence", "mmd"), 2, ["'mmd'", "hellinger"]),
     (("visits.csv", "visits ~ age", "--draws", "1"), 2, ["--draws"]),
     (("visits.csv", "visits ~ age", "--draws", "many"), 2, ["'many'"]),
-    (("visits.csv", "visits ~ age", "--ridge", "some"), 2, ["neither auto nor a number"]),
+    (("visits.csv", "visits ~ age", "--alpha", "3"), 1, ["so --base-measure must be given"]),
+    (("visits.csv", "visits ~ age", "--base-measure", "visits.csv"), 1, ["needs --alpha"]),
+    (("visits.csv", "visits ~ age", "--predictors", "zero"), 1, ["--predictors['zero']"]),
+    (("visits.csv", "visits ~ age", "--device", "abacus"), 1, ["no device 'abacus'"]),
+    (("visits.csv", "visits ~ age", "--ridge", "some"), 2, ["a number of at least 0; got 'some'"]),
     (("visits.csv", "visits ~ age", "--sep", "::"), 2, ["one character"]),
     (("visits.csv", "visits ~ age", "--famly", "poisson"), 2, ["--famly", "-h"]),
     (("visits.csv",), 2, ["FORMULA"]),

@@ -98,7 +98,7 @@ def test_further_predictors_take_covariates(frame):
         ({"predictors": {"inflation": "~ z"}}, "no further predictor 'inflation'"),
         (
             {"family": "zero_inflated_poisson", "predictors": {"inflation": 3}},
-            'must be text such as "~ x"',
+            "must be a dict of text",
         ),
         (
             {"family": "zero_inflated_poisson", "predictors": {"inflation": "~ nobody"}},

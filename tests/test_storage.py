@@ -22,7 +22,7 @@ from tvdbayes.models.families import ALL_FAMILIES
 from tvdbayes.objective.divergences import ALL_DIVERGENCES
 from tvdbayes.objective.partitions import LearnedGroups, report_groups
 from tvdbayes.results.prediction import NewRows, pmf
-from tvdbayes.sampling.posterior import Options
+from tvdbayes.sampling.options import Options
 from tvdbayes.storage import StorageError, _archive
 
 LINE = tb.Linear()
@@ -76,7 +76,7 @@ def made_posterior(family, partition, n_draws=4, predictor=LINE):
         **dict(zip(("status", "n_iter", "kld_status"), codes, strict=True)),
         **{"param_names": names, "minimiser_distance": 0.1, "ridge": 0.0, "seed": 3},
         groups=report_groups(cells, learned.name, learned.group(cells)),
-        options=Options(partition, ridge=0.0, bins="auto"),
+        options=Options(partition=partition, ridge=0.0, bins="auto"),
         bins=tb.Bins.starting_at([0, 1, 3], 9) if family.counts else None,
     )
 

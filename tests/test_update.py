@@ -1,6 +1,5 @@
 """Rows that come later: an update is the fit to all rows, bit for bit."""
 
-import inspect
 import io
 import json
 import zipfile
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 
 import tvdbayes as tb
 from tvdbayes.fitting import update as _update
-from tvdbayes.fitting.asked import Asked
 from tvdbayes.objective.divergences import ALL_DIVERGENCES
 from tvdbayes.storage import _archive
 
@@ -148,13 +146,12 @@ def test_networks_are_asked_for_again(frame, monkeypatch):
     old, new = days(frame)
     fit = tb.fit("visits ~ smokes", old, n_draws=0)
     network = tb.MLP((2,), epochs=3)
-    model = tb.Model(fit.posterior.model.family, network)
-    given = {}
-    monkeypatch.setattr(_update, "fit_all", lambda *_, **options: given.update(options))
-    replace(fit, posterior=replace(fit.posterior, model=model)).update(new)
-    assert given["network"] is network
+    options = replace(fit.options, network=network)
+    given = []
+    monkeypatch.setattr(_update, "fit_with", lambda *arguments: given.append(arguments[2].network))
+    replace(fit, posterior=replace(fit.posterior, options=options)).update(new)
     fit.update(new)
-    assert given["network"] is None
+    assert given == [network, None]
 
 
 def test_days_can_come_one_by_one_and_through_files(frame, tmp_path):
@@ -314,16 +311,6 @@ def test_missing_columns_and_empty_days_are_named(frame):
 # Files
 
 
-def test_every_option_of_fit_is_kept_or_given_anew():
-    """An option that is neither would silently fall back to its default."""
-    options = set(inspect.signature(tb.fit).parameters)
-    in_the_record = {"formula", "divergence", "seed", "offset", "exposure", "weights", "network"}
-    in_the_record |= {"alpha", "base_measure", "n_atoms"}
-    anew = {"data", "n_draws", "n_jobs", "device", "resume", "progress", "engine", "max_cells"}
-    refused = {"grid"}
-    assert options == {f.name for f in fields(Asked)} | in_the_record | anew | refused
-
-
 def test_a_prior_that_was_a_function_is_asked_for(frame, tmp_path):
     old, new = days(frame)
     tb.fit("visits ~ age", old, n_draws=0, alpha=3, base_measure=atoms).save(tmp_path / "fit.tvd")
@@ -354,7 +341,10 @@ def test_a_custom_family_is_put_back(frame, tmp_path):
         {"ridge": "some"},
         {"bins": "many"},
         {"bins": {"tuple": ["a"]}},
-        {"partition": "auto"},
+        {"partition": "some"},
+        {"n_draws": -1},
+        {"seed": "one"},
+        {"offset": 3},
         {"predictors": {"dict": [["inflation", 3]]}},
         {"missing": "ignore"},
         {"more": 1},
@@ -364,17 +354,27 @@ def test_a_custom_family_is_put_back(frame, tmp_path):
 def test_options_that_make_no_sense_are_refused(change, frame, tmp_path):
     path = tmp_path / "fit.tvd"
     tb.fit("visits ~ age", frame, n_draws=0).save(path)
-    rewrite(path, lambda fit: fit["asked"]["fields"].update(change))
+    rewrite(path, lambda fit: fit["posterior"]["fields"]["options"]["fields"].update(change))
     with pytest.raises(tb.StorageError):
         tb.load(path)
 
 
-@pytest.mark.parametrize("lost", ["asked", "data"])
-def test_a_file_that_lacks_a_part_of_the_fit_is_refused(lost, frame, tmp_path):
+@pytest.mark.parametrize(
+    ("lost", "words"),
+    [
+        (lambda fit: fit.pop("data"), "its Fit lacks, or should not have, data"),
+        (
+            lambda fit: fit["posterior"]["fields"].pop("options"),
+            "its Posterior lacks, or should not have, options",
+        ),
+    ],
+    ids=["data", "options"],
+)
+def test_a_file_that_lacks_a_part_of_the_fit_is_refused(lost, words, frame, tmp_path):
     path = tmp_path / "fit.tvd"
     tb.fit("visits ~ age", frame, n_draws=0).save(path)
-    rewrite(path, lambda fit: fit.pop(lost))
-    with pytest.raises(tb.StorageError, match=f"its Fit lacks, or should not have, {lost}"):
+    rewrite(path, lost)
+    with pytest.raises(tb.StorageError, match=words):
         tb.load(path)
 
 

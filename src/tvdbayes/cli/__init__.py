@@ -17,7 +17,8 @@ import click
 from tvdbayes import __version__
 from tvdbayes._errors import Interrupted, TVDBayesError
 from tvdbayes.cli._guarantees import bound, plan
-from tvdbayes.cli._words import plain
+from tvdbayes.cli._options import model_option
+from tvdbayes.cli._words import FLAGS, plain
 
 __all__ = ["main"]
 
@@ -119,29 +120,10 @@ def _separator(ctx: click.Context, param: click.Parameter, value: str) -> str:
     return sep
 
 
-def _ridge(ctx: click.Context, param: click.Parameter, value: str) -> float | str:
-    try:
-        return value if value == "auto" else float(value)
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r} is neither auto nor a number.", ctx, param) from error
-
-
 def _jobs(ctx: click.Context, param: click.Parameter, value: int) -> int:
     if value < 1 and value != -1:
         raise click.BadParameter(f"{value} is neither at least 1 nor -1.", ctx, param)
     return value
-
-
-def _trials(ctx: click.Context, param: click.Parameter, value: str | None) -> str | int | None:
-    del ctx, param
-    return int(value) if value is not None and value.isdecimal() else value
-
-
-def _complete_family(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    del ctx, param
-    from tvdbayes.cli._families import written_names
-
-    return [name for name in written_names() if name.startswith(incomplete)]
 
 
 def _choice(*names: str) -> click.Choice[str]:
@@ -155,135 +137,32 @@ def _listed(title: str, *lines: str) -> str:
 
 _FILE = click.Path(path_type=Path)
 
-_MODEL = (
-    click.argument("data", type=click.Path()),
-    click.argument("formula"),
-    click.option(
-        "--family",
-        default="poisson",
-        show_default=True,
-        shell_complete=_complete_family,
-        metavar="NAME",
-        help="Law of the outcome; `tvdbayes families` lists them.",
-    ),
-    click.option(
-        "--link",
-        type=_choice("log", "logit", "probit", "cloglog"),
-        help="log for counts, otherwise logit, unless given.",
-    ),
-    click.option(
-        "--divergence",
-        type=_choice("tvd", "kld", "hellinger", "power", "density_power"),
-        default="tvd",
-        show_default=True,
-        help="What closest means; kld is the ordinary fit.",
-    ),
-    click.option(
-        "--draws",
-        type=click.IntRange(2, 10_000_000),
-        metavar="N",
-        default=1000,
-        show_default=True,
-        help="Posterior draws.",
-    ),
-    click.option(
-        "--seed",
-        type=click.IntRange(0),
-        metavar="N",
-        default=0,
-        show_default=True,
-        help="The same seed gives the same draws.",
-    ),
-    click.option("--offset", metavar="COLUMN", help="Added to the linear predictor."),
-    click.option("--exposure", metavar="COLUMN", help="Its logarithm is added."),
-    click.option(
-        "--trials",
-        callback=_trials,
-        metavar="COLUMN|N",
-        help="Trials of binomial outcomes: a column, or a number for all rows.",
-    ),
-    click.option("--weights", metavar="COLUMN", help="How many rows each row stands for."),
-    click.option(
-        "--partition",
-        type=_choice("auto", "distinct", "kmeans", "singletons"),
-        default="auto",
-        show_default=True,
-        help="Which rows are compared together.",
-    ),
-    click.option(
-        "--ridge",
-        callback=_ridge,
-        default="auto",
-        show_default=True,
-        metavar="auto|NUMBER",
-        help="Penalty on the variance of the linear predictor.",
-    ),
-    click.option(
-        "--refine",
-        type=_choice("auto", "trim", "reweight", "none"),
-        callback=lambda _context, _option, value: None if value == "none" else value,
-        default="auto",
-        show_default=True,
-        help="What is done with rows that the model cannot explain; none: the paper's posterior.",
-    ),
-    click.option(
-        "--missing",
-        type=_choice("error", "drop"),
-        default="error",
-        show_default=True,
-        help="What to do with rows that have gaps.",
-    ),
-    click.option(
-        "--collinear",
-        type=_choice("error", "drop"),
-        default="error",
-        show_default=True,
-        help="What to do with columns that others determine.",
-    ),
-    click.option(
-        "--jobs",
-        type=int,
-        callback=_jobs,
-        metavar="N",
-        default=1,
-        show_default=True,
-        help="Processes; -1 is one for each core.",
-    ),
-    click.option(
-        "--sep",
-        callback=_separator,
-        default="comma",
-        show_default=True,
-        metavar="CHARACTER",
-        help="Between the values of a CSV file: comma, semicolon, tab, bar, or a character.",
-    ),
-    click.option(
-        "--engine",
-        type=_choice("memory", "duckdb"),
-        help="memory reads every row; duckdb groups them first, as it does by itself for several "
-        "files, folders, and files over 256 MiB.",
-    ),
-    click.option(
-        "--grid",
-        type=click.IntRange(2, 10_000),
-        metavar="N",
-        help="Let the engine round continuous columns to N values each.",
-    ),
-    click.option(
-        "--max-cells",
-        type=click.IntRange(1),
-        metavar="N",
-        default=1_000_000,
-        show_default=True,
-        help="Distinct rows that an engine may give back.",
-    ),
+_SEP = click.option(
+    "--sep",
+    callback=_separator,
+    default="comma",
+    show_default=True,
+    metavar="CHARACTER",
+    help="Between the values of a CSV file: comma, semicolon, tab, bar, or a character.",
 )
 
 
-def _about_a_model(command: Command) -> Command:
-    for add in reversed(_MODEL):
-        command = add(command)
-    return command
+def _about_a_model(*left_out: str) -> Callable[[Command], Command]:
+    """Add what `fit` and `check` take: data, a formula, and the options of a fit."""
+    names = [name for name in FLAGS if name not in left_out]
+    added = (
+        click.argument("data", type=click.Path()),
+        click.argument("formula"),
+        *(model_option(name) for name in names),
+        _SEP,
+    )
+
+    def add_all(command: Command) -> Command:
+        for add in reversed(added):
+            command = add(command)
+        return command
+
+    return add_all
 
 
 @click.group(
@@ -323,7 +202,7 @@ def main(ctx: click.Context) -> None:
         'tvdbayes fit "parts/*.parquet" "visits ~ age" --out results',
     )
 )
-@_about_a_model
+@_about_a_model()
 @click.option(
     "--out",
     type=_FILE,
@@ -354,7 +233,7 @@ def fit(
     from tvdbayes.cli._request import Request
 
     run_fit(
-        Request(**model),
+        Request.of(**model),
         out=out,
         draws_format=draws_format,
         as_json=as_json,
@@ -370,7 +249,7 @@ def fit(
         'tvdbayes check visits.csv "visits ~ age + hours" --draws 5000 --jobs 2',
     )
 )
-@_about_a_model
+@_about_a_model("resume")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check(as_json: bool, **model: Any) -> None:
     """Look at DATA before fitting FORMULA.
@@ -381,7 +260,7 @@ def check(as_json: bool, **model: Any) -> None:
     from tvdbayes.cli._check import run_check
     from tvdbayes.cli._request import Request
 
-    run_check(Request(**model), as_json=as_json)
+    run_check(Request.of(**model), as_json=as_json)
 
 
 @main.command(

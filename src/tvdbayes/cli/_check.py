@@ -13,19 +13,21 @@ import numpy as np
 
 from tvdbayes._errors import Interrupted
 from tvdbayes.cli._answers import finite
+from tvdbayes.cli._bare import lacking
 from tvdbayes.cli._request import Request
 from tvdbayes.cli._text import heading, in_words, joined, note, paragraph
 from tvdbayes.cli._words import noted, plain, printable
 from tvdbayes.data.sources import AbstractSource
 from tvdbayes.fitting import Fit
 from tvdbayes.fitting.coarse import told_of_rounding
+from tvdbayes.fitting.fit_formula import draw, survey_of
 from tvdbayes.fitting.progress import progress_bar
 from tvdbayes.fitting.record import fit_of
-from tvdbayes.fitting.settings import DIVERGENCES, PARTITIONS
-from tvdbayes.formula.checks import check_table
 from tvdbayes.formula.survey import Survey
+from tvdbayes.objective.partitions import Auto
 from tvdbayes.results import replicate
-from tvdbayes.sampling.bootstrap import plan_of, posterior_bootstrap
+from tvdbayes.sampling.bootstrap import plan_of
+from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.posterior import Posterior
 
 __all__ = ["run_check"]
@@ -53,21 +55,22 @@ class Pilot:
     per_draw: float
     floor: float
 
-    def seconds(self, n_draws: int, n_jobs: int) -> float:
-        """What a fit of so many draws takes, with the answers that need refits."""
-        jobs = n_jobs if n_jobs > 0 else os.cpu_count() or 1
-        return self.setup + self.per_draw * n_draws / jobs + self.floor
+    def seconds(self, options: Options) -> float:
+        """What a fit takes, with the answers that need refits."""
+        jobs = options.n_jobs or 1
+        jobs = jobs if jobs > 0 else os.cpu_count() or 1
+        return self.setup + self.per_draw * options.n_draws / jobs + self.floor
 
 
 def run_check(request: Request, *, as_json: bool) -> None:
     """Encode the data, time the first draws, and print."""
     source = request.open()
     with noted() as notes:
-        found = request.survey(source)
-        check_table(found.cells, found.model.family, found.linear, request.ridge)
+        options = request.options_for(source)
+        found = survey_of(request.formula, source, options)
         with progress_bar(None, "timing the first draws"):
-            pilot = _pilot(request, found)
-        fit = fit_of(found, pilot.posterior, request.asked)
+            pilot = _pilot(options, found)
+        fit = fit_of(found, pilot.posterior, options)
         if found.coarsening is not None:
             fit = told_of_rounding(fit, found.coarsening)
     doubts = [
@@ -78,17 +81,17 @@ def run_check(request: Request, *, as_json: bool) -> None:
     ]
     notes = list(dict.fromkeys([*notes, *doubts]))
     if as_json:
-        click.echo(json.dumps(_facts(request, fit, pilot, notes), indent=2, allow_nan=False))
+        click.echo(json.dumps(_facts(fit, pilot, options, notes), indent=2, allow_nan=False))
         return
     click.echo(heading(printable(request.formula)))
-    for about, text in _lines(request, source, fit, pilot):
+    for about, text in _lines(source, fit, pilot, options):
         indent = " " * 13
         click.echo(paragraph(f"{about:<11}  {printable(text)}", indent))
     for text in notes:
         click.echo(note(text))
 
 
-def _pilot(request: Request, found: Survey) -> Pilot:
+def _pilot(options: Options, found: Survey) -> Pilot:
     """Draw until a second has passed and two blocks are done, or all draws are.
 
     A callback that raises what Ctrl-C raises ends a fit as that does: with its finished draws.
@@ -103,17 +106,7 @@ def _pilot(request: Request, found: Survey) -> Pilot:
             raise KeyboardInterrupt
 
     try:
-        posterior = posterior_bootstrap(
-            found.model,
-            found.cells,
-            divergence=DIVERGENCES[request.divergence],
-            partition=PARTITIONS[request.partition],
-            n_draws=request.draws,
-            seed=request.seed,
-            ridge=request.ridge,
-            refine=request.refine,
-            progress=watch,
-        )
+        posterior = draw(found, options, watch)
     except Interrupted as stop:
         if not _enough(marks):
             raise
@@ -127,7 +120,9 @@ def _pilot(request: Request, found: Survey) -> Pilot:
         unprepared = replace(posterior, prepared=None)
         setup = min(_timed(lambda: plan_of(unprepared)), first_at)
         per_draw = (first_at - setup) / first
-    if last_at > 2 * _ENOUGH_SECONDS:
+    if lacking(options):
+        floor = 0.0
+    elif last_at > 2 * _ENOUGH_SECONDS:
         # Refits would take long, too: they are reckoned from the draws.
         floor = setup + _REPLICATES * _SOLVES * per_draw
     else:
@@ -147,7 +142,7 @@ def _timed(work: Any) -> float:
 
 
 def _lines(
-    request: Request, source: AbstractSource, fit: Fit, pilot: Pilot
+    source: AbstractSource, fit: Fit, pilot: Pilot, options: Options
 ) -> Iterator[tuple[str, str]]:
     posterior = fit.posterior
     cells, groups = posterior.cells, posterior.groups
@@ -173,7 +168,7 @@ def _lines(
             "kmeans": "rows with nearby covariates",
             "singletons": "single rows",
         }[groups.name]
-        asked = f"{request.partition} chooses " if request.partition == "auto" else ""
+        asked = "auto chooses " if options.partition == Auto() else ""
         yield (
             "compared",
             f"{asked}{kind} ({groups.name}): {together}{groups.n_groups:,.0f} groups, median "
@@ -183,13 +178,13 @@ def _lines(
         yield "bins", str(posterior.bins) if posterior.bins else "none: counts compared one by one"
     else:
         yield "compared", f"row by row ({posterior.divergence.name})"
-    yield "memory", _memory_in_words(request.jobs)
-    total = pilot.seconds(request.draws, request.jobs)
+    yield "memory", _memory_in_words(options.n_jobs or 1)
+    total = pilot.seconds(options)
     yield (
         "time",
-        f"{in_words(total)} for {request.draws:,} draws, {in_words(pilot.floor)} of it for the "
-        f"noise floor; extrapolated from {posterior.n_draws:,} draws. A report takes a few seconds "
-        "more.",
+        f"{in_words(total)} for {options.n_draws:,} draws"
+        + (f", {in_words(pilot.floor)} of it for the noise floor" if pilot.floor else "")
+        + f"; extrapolated from {posterior.n_draws:,} draws. A report takes a few seconds more.",
     )
 
 
@@ -225,7 +220,7 @@ def _memory_in_words(jobs: int) -> str:
     return f"about {peak / 2**20:,.0f} MiB{each}: the peak of this check; draws come in blocks"
 
 
-def _facts(request: Request, fit: Fit, pilot: Pilot, notes: list[str]) -> dict[str, Any]:
+def _facts(fit: Fit, pilot: Pilot, options: Options, notes: list[str]) -> dict[str, Any]:
     """The same for a machine."""
     posterior = fit.posterior
     cells, groups = posterior.cells, posterior.groups
@@ -247,7 +242,7 @@ def _facts(request: Request, fit: Fit, pilot: Pilot, notes: list[str]) -> dict[s
         "expected_bias": finite(groups.expected_bias),
         "bins": str(posterior.bins) if posterior.bins else None,
         "peak_bytes": _peak_memory(),
-        "seconds": finite(pilot.seconds(request.draws, request.jobs)),
+        "seconds": finite(pilot.seconds(options)),
         "n_timed_draws": posterior.n_draws,
         "warnings": notes,
     }

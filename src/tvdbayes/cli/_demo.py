@@ -1,6 +1,7 @@
 """``tvdbayes demo``: real data into which errors were typed, and what each fit makes of them."""
 
 import shlex
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,7 +51,7 @@ def run_demo(out: Path) -> None:
     click.echo()
     with whole_folder(out) as staged:
         source = open_source(typed)
-        answers = answer(request, source, quiet=False, page=True)
+        answers = answer(request, source, quiet=False, tell=partial(Answers.of, page=True))
         write(answers, source, staged, "csv", command)
         write_csv(typed, staged / _DATA)
     ordinary = fit(_FORMULA, true, divergence="kld", progress=False)

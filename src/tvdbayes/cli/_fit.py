@@ -1,15 +1,18 @@
 """``tvdbayes fit``: from a file to answers and a folder of results."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, redirect_stderr
+from functools import partial
 from io import StringIO
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
 from tvdbayes._errors import Interrupted
 from tvdbayes.cli._answers import Answers
+from tvdbayes.cli._bare import Bare, told
 from tvdbayes.cli._outputs import (
     DrawsFormat,
     require_writer,
@@ -22,9 +25,12 @@ from tvdbayes.cli._request import Request
 from tvdbayes.cli._text import paragraph
 from tvdbayes.cli._words import noted
 from tvdbayes.data.sources import AbstractSource
+from tvdbayes.fitting import Fit
 from tvdbayes.report import render
 
 __all__ = ["answer", "run_fit", "write"]
+
+Told = TypeVar("Told")
 
 
 def run_fit(
@@ -43,7 +49,7 @@ def run_fit(
         # The folder is made first, so that nobody waits for a fit that cannot be written.
         staged = None if out is None else stack.enter_context(whole_folder(out))
         source = request.open()
-        answers = answer(request, source, quiet, page=out is not None)
+        answers = answer(request, source, quiet, partial(told, page=out is not None))
         if staged is not None:
             files = write(answers, source, staged, draws_format, command)
     places = [] if out is None else [str(out / name) for name in files]
@@ -55,19 +61,26 @@ def run_fit(
             click.echo(f"\n{paragraph(f'Written to {out}: ' + ', '.join(files) + '.', '  ')}")
 
 
-def answer(request: Request, source: AbstractSource, quiet: bool, *, page: bool) -> Answers:
-    """The fit and what it says; an interruption says how many draws were done."""
+def answer(
+    request: Request,
+    source: AbstractSource,
+    quiet: bool,
+    tell: Callable[[Fit, list[str]], Told],
+) -> Told:
+    """The fit and what is told of it; an interruption says how many draws were done."""
     done = 0
     try:
         with _unwatched() if quiet else nullcontext():
             with noted() as notes:
                 fit = request.fit(source)
             done = len(fit.draws)
-            return Answers.of(fit, notes, page=page)
+            return tell(fit, notes)
     except Interrupted:
         raise
     except KeyboardInterrupt as stop:
-        raise Interrupted(f"Stopped after {done} of {request.draws} draws;", None) from stop
+        raise Interrupted(
+            f"Stopped after {done} of {request.options.n_draws} draws;", None
+        ) from stop
 
 
 @contextmanager
@@ -82,12 +95,21 @@ def _unwatched() -> Iterator[None]:
 
 
 def write(
-    answers: Answers, source: AbstractSource, folder: Path, form: DrawsFormat, command: str
+    answers: Answers | Bare,
+    source: AbstractSource,
+    folder: Path,
+    form: DrawsFormat,
+    command: str,
 ) -> list[str]:
-    """Write the fit, its draws, its rows and a page; the names of the files."""
-    answers.fit.save(folder / "fit.tvd")
-    draws = write_draws(answers.fit, folder, form)
-    write_csv(rows_table(source.whole(), answers.story.rows), folder / "rows.csv")
-    page = render(answers.story, command=command)
-    (folder / "report.html").write_bytes(page.encode())
-    return ["fit.tvd", draws, "rows.csv", "report.html"]
+    """Write the files, and return their names; a `Bare` fit has no rows, and no report."""
+    fit, story = answers.fit, answers.story
+    fit.save(folder / "fit.tvd")
+    files = ["fit.tvd"]
+    # The weights of networks mean nothing one by one.
+    if fit.options.network is None:
+        files.append(write_draws(fit, folder, form))
+    if story is None:
+        return files
+    write_csv(rows_table(source.whole(), story.rows), folder / "rows.csv")
+    (folder / "report.html").write_bytes(render(story, command=command).encode())
+    return [*files, "rows.csv", "report.html"]

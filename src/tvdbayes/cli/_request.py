@@ -1,104 +1,70 @@
-"""What a user asks for on the command line, and the library's words for it."""
+"""What a user asks for on the command line."""
 
-from dataclasses import dataclass
-from typing import Any, Literal
+import warnings
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
 
-from tvdbayes.data.sources import MAX_CELLS, AbstractSource, open_source
-from tvdbayes.fitting import Fit, fit
-from tvdbayes.fitting.asked import Asked
-from tvdbayes.fitting.settings import PARTITIONS
-from tvdbayes.formula.survey import Survey, survey
+from tvdbayes._errors import TVDBayesWarning
+from tvdbayes.cli._stored import load_fit
+from tvdbayes.data.sources import AbstractSource, open_data, open_source
+from tvdbayes.fitting import Fit
+from tvdbayes.fitting.fit_formula import fit_with
+from tvdbayes.fitting.predictions import new_cells
+from tvdbayes.sampling.options import Options
 
 __all__ = ["Request"]
 
 
 @dataclass(frozen=True)
 class Request:
-    """Data, formula and settings, as the options of `fit` and `check` give them."""
+    """Data, a formula, and the options of a fit.
+
+    Parameters
+    ----------
+    data, formula : str
+    sep : str
+        What separates the values of a CSV file.
+    options : Options
+        Without a prior.
+    prior : (float, str), optional
+        How many rows it counts for, and the file of rows that it expects to see.
+    """
 
     data: str
     formula: str
-    family: str = "poisson"
-    link: str | None = None
-    divergence: str = "tvd"
-    draws: int = 1000
-    seed: int = 0
-    offset: str | None = None
-    exposure: str | None = None
-    trials: str | int | None = None
-    weights: str | None = None
-    partition: str = "auto"
-    ridge: float | Literal["auto"] = "auto"
-    refine: Literal["auto", "trim", "reweight"] | None = "auto"
-    missing: Literal["error", "drop"] = "error"
-    collinear: Literal["error", "drop"] = "error"
-    jobs: int = 1
     sep: str = ","
-    engine: Literal["memory", "duckdb"] | None = None
-    grid: int | None = None
-    max_cells: int = MAX_CELLS
+    options: Options = field(default_factory=Options)
+    prior: tuple[float, str] | None = None
+
+    @classmethod
+    def of(cls, data: str, formula: str, sep: str, **given: Any) -> Self:
+        """A request from the values of flags, where files stand by their names."""
+        resume, base = given.pop("resume", None), given.pop("base_measure", None)
+        prior = None if base is None else (given.pop("alpha"), base)
+        if resume is not None:
+            resume = load_fit(Path(resume))
+        return cls(data, formula, sep, Options(resume=resume, **given), prior)
 
     def open(self) -> AbstractSource:
         """The table in the file or files."""
+        o = self.options
         return open_source(
-            self.data,
-            engine=self.engine,
-            grid=self.grid,
-            max_cells=self.max_cells,
-            sep=self.sep,
+            self.data, engine=o.engine, grid=o.grid, max_cells=o.max_cells, sep=self.sep
         )
 
-    @property
-    def _encoding(self) -> dict[str, Any]:
-        return {
-            "family": self.family,
-            "link": self.link,
-            "offset": self.offset,
-            "exposure": self.exposure,
-            "trials": self.trials,
-            "weights": self.weights,
-            "missing": self.missing,
-            "collinear": self.collinear,
-        }
-
-    @property
-    def asked(self) -> Asked:
-        """What `fit` would be asked for, for a record of a few draws."""
-        return Asked(
-            family=self.family,
-            link=self.link,
-            trials=self.trials,
-            partition=PARTITIONS[self.partition],
-            ridge=self.ridge,
-            bins="auto",
-            predictors=None,
-            refine=self.refine,
-            missing=self.missing,
-            collinear=self.collinear,
-            device=None,
-            engine=self.engine,
-            grid=self.grid,
-            max_cells=self.max_cells,
-        )
+    def options_for(self, source: AbstractSource) -> Options:
+        """The options, with the rows of a prior encoded as those of the table."""
+        if self.prior is None:
+            return self.options
+        alpha, path = self.prior
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TVDBayesWarning)
+            plain = replace(self.options, n_draws=0, resume=None, progress=False)
+            without = fit_with(self.formula, source, plain)
+        base = new_cells(without, open_data(path), self.options.weights)
+        return replace(self.options, alpha=alpha, base_measure=base)
 
     def fit(self, source: AbstractSource) -> Fit:
         """Fit the model to the table."""
-        return fit(
-            self.formula,
-            source,
-            divergence=self.divergence,
-            n_draws=self.draws,
-            seed=self.seed,
-            partition=self.partition,
-            ridge=self.ridge,
-            refine=self.refine,
-            n_jobs=self.jobs,
-            engine=self.engine,
-            grid=self.grid,
-            max_cells=self.max_cells,
-            **self._encoding,
-        )
-
-    def survey(self, source: AbstractSource) -> Survey:
-        """Encode the table, and fit nothing."""
-        return survey(self.formula, source, predictors=None, **self._encoding)
+        return fit_with(self.formula, source, self.options_for(source))

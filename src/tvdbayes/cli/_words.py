@@ -6,17 +6,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tvdbayes._errors import TVDBayesWarning
+from tvdbayes.sampling.options import OPTIONS
 
-__all__ = ["noted", "plain", "printable"]
+__all__ = ["FLAGS", "noted", "plain", "printable"]
 
-_OPTIONS = {
-    name: f"--{name.removeprefix('n_')}"
-    for name in (
-        *("family", "link", "divergence", "n_draws", "seed", "offset", "exposure", "trials"),
-        *("weights", "partition", "ridge", "refine", "missing", "collinear", "n_jobs"),
-    )
+FLAGS = {
+    name: f"--{name.removeprefix('n_').replace('_', '-')}"
+    for name, option in OPTIONS.items()
+    if not option.no_flag
 }
-_ARGUMENT = re.compile(rf"\b({'|'.join(_OPTIONS)})=(?!tb\.)(?:(['\"])(.*?)\2|([\w.]+))?")
+"""Options of a fit on the command line."""
+
+_NAME = "|".join(FLAGS)
+_ARGUMENT = re.compile(
+    rf"\b({_NAME})=(?!tb\.)(?:(['\"])(.*?)\2|([\w.]+))?|^({_NAME})(?= must| holds|\[)"
+)
 _SEPARATED = re.compile(
     r"Read it with pandas\.read_csv\(\.\.\., sep=(.*)\) and pass the data frame"
 )
@@ -37,7 +41,8 @@ def plain(message: object) -> str:
 
 def _as_option(found: re.Match[str]) -> str:
     value = found[3] or found[4]
-    return f"{_OPTIONS[found[1]]} {value}" if value else _OPTIONS[found[1]]
+    flag = FLAGS[found[1] or found[5]]
+    return f"{flag} {value}" if value else flag
 
 
 def printable(text: object) -> str:

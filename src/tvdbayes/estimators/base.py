@@ -4,7 +4,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +29,7 @@ from tvdbayes.estimators.rows import (
     counts_of,
     new_x,
     numbers,
+    seed_of,
     training_rows,
     weights_of,
 )
@@ -42,9 +43,10 @@ from tvdbayes.results.prediction import (
     outcome_mean,
     pmf,
 )
+from tvdbayes.sampling.options import OPTIONS, Options
 from tvdbayes.sampling.posterior import Posterior
 
-__all__ = ["AbstractClassifier", "AbstractCountRegressor", "cells_of"]
+__all__ = ["AbstractClassifier", "AbstractCountRegressor", "cells_of", "options_of"]
 
 
 class AbstractCountRegressor(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -189,6 +191,14 @@ def cells_of(estimator: _Estimator, rows: Rows) -> Cells:
     kept = (name for name, keep in zip(rows.names, estimator._kept, strict=True) if keep)
     design = _design(estimator, rows.x)
     return Cells.from_rows(design, rows.y, weights=rows.weights, names=("Intercept", *kept))
+
+
+def options_of(estimator: _Estimator, **others: Any) -> Options:
+    """The parameters of an estimator that are options of a fit, and others."""
+    given = estimator.get_params(deep=False)
+    # What they call a link may be a thing, and is part of the family by now.
+    chosen = {name: given[name] for name in OPTIONS if name in given and name != "link"}
+    return Options(**{**chosen, "seed": seed_of(given["random_state"]), **others})
 
 
 def _design(estimator: _Estimator, x: Array) -> Array:

@@ -5,18 +5,21 @@ everywhere in this package: a weight of 2 is the row twice, to the bit.
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from tvdbayes._typing import Array
-from tvdbayes.estimators.base import AbstractClassifier, AbstractCountRegressor, cells_of
-from tvdbayes.estimators.rows import Rows, seed_of, warn_of_dependent
-from tvdbayes.fitting.settings import DIVERGENCES, PARTITIONS
+from tvdbayes.estimators.base import (
+    AbstractClassifier,
+    AbstractCountRegressor,
+    cells_of,
+    options_of,
+)
+from tvdbayes.estimators.rows import Rows, warn_of_dependent
 from tvdbayes.formula.checks import check_table
 from tvdbayes.models.families import AbstractFamily, AbstractLink
 from tvdbayes.models.model import Model
-from tvdbayes.models.named import named
 from tvdbayes.models.predictors import Linear
 from tvdbayes.objective.divergences import AbstractDivergence
 from tvdbayes.objective.partitions import AbstractPartition
@@ -111,7 +114,7 @@ class RobustCountRegressor(AbstractCountRegressor):
         self.random_state = random_state
 
     def _fit_rows(self, rows: Rows, law: AbstractFamily) -> None:
-        self.posterior_ = _draw(self, rows, law, self.bins)
+        self.posterior_ = _draw(self, rows, law)
         slopes, intercepts = _coefficients(self)
         self.coef_, self.intercept_ = slopes[0], float(intercepts[0])
 
@@ -200,7 +203,7 @@ class RobustClassifier(AbstractClassifier):
         self.random_state = random_state
 
     def _fit_rows(self, rows: Rows, law: AbstractFamily) -> None:
-        self.posterior_ = _draw(self, rows, law, "none")
+        self.posterior_ = _draw(self, rows, law, bins="none")
         slopes, intercepts = _coefficients(self)
         if len(self.classes_) > 2:
             slopes, intercepts = (
@@ -212,30 +215,13 @@ class RobustClassifier(AbstractClassifier):
 _Estimator = RobustCountRegressor | RobustClassifier
 
 
-def _draw(
-    estimator: _Estimator,
-    rows: Rows,
-    law: AbstractFamily,
-    bins: Sequence[float] | Literal["auto", "none"],
-) -> Posterior:
+def _draw(estimator: _Estimator, rows: Rows, law: AbstractFamily, **others: Any) -> Posterior:
     """The posterior of checked rows."""
-    divergence = named(estimator.divergence, DIVERGENCES, "divergence", AbstractDivergence)
-    partition = named(estimator.partition, PARTITIONS, "partition", AbstractPartition)
+    options = options_of(estimator, **others)
     cells = cells_of(estimator, rows)
-    check_table(cells, law, Linear(), estimator.ridge)
+    check_table(cells, law, Linear(), options.ridge)
     warn_of_dependent(rows)
-    return posterior_bootstrap(
-        Model(law),
-        cells,
-        divergence=divergence,
-        partition=partition,
-        n_draws=estimator.n_draws,
-        seed=seed_of(estimator.random_state),
-        ridge=estimator.ridge,
-        bins=bins,
-        refine=estimator.refine,
-        n_jobs=estimator.n_jobs,
-    )
+    return posterior_bootstrap(Model(law), cells, **options.of_draws)
 
 
 def _coefficients(estimator: _Estimator) -> tuple[Array, Array]:

@@ -5,17 +5,21 @@ JAX and optax (``pip install 'tvdbayes[jax]'``); making an estimator does not.
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from tvdbayes.estimators.base import AbstractClassifier, AbstractCountRegressor, cells_of
-from tvdbayes.estimators.rows import Rows, seed_of
-from tvdbayes.fitting.settings import DIVERGENCES, PARTITIONS
+from tvdbayes.estimators.base import (
+    AbstractClassifier,
+    AbstractCountRegressor,
+    cells_of,
+    options_of,
+)
+from tvdbayes.estimators.rows import Rows
 from tvdbayes.formula.checks import check_table
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.model import Model
-from tvdbayes.models.named import hidden_layers, named
+from tvdbayes.models.named import hidden_layers
 from tvdbayes.models.predictors import MLP, Linear
 from tvdbayes.objective.divergences import AbstractDivergence
 from tvdbayes.objective.partitions import AbstractPartition
@@ -113,7 +117,7 @@ class RobustMLPClassifier(AbstractClassifier):
         self.random_state = random_state
 
     def _fit_rows(self, rows: Rows, law: AbstractFamily) -> None:
-        self.posterior_ = _draw(self, rows, law, "none")
+        self.posterior_ = _draw(self, rows, law, bins="none")
 
 
 class RobustMLPRegressor(AbstractCountRegressor):
@@ -211,21 +215,14 @@ class RobustMLPRegressor(AbstractCountRegressor):
         self.random_state = random_state
 
     def _fit_rows(self, rows: Rows, law: AbstractFamily) -> None:
-        self.posterior_ = _draw(self, rows, law, self.bins)
+        self.posterior_ = _draw(self, rows, law)
 
 
 _Estimator = RobustMLPClassifier | RobustMLPRegressor
 
 
-def _draw(
-    estimator: _Estimator,
-    rows: Rows,
-    law: AbstractFamily,
-    bins: Sequence[float] | Literal["auto", "none"],
-) -> Posterior:
+def _draw(estimator: _Estimator, rows: Rows, law: AbstractFamily, **others: Any) -> Posterior:
     """The posterior of checked rows."""
-    divergence = named(estimator.divergence, DIVERGENCES, "divergence", AbstractDivergence)
-    partition = named(estimator.partition, PARTITIONS, "partition", AbstractPartition)
     network = MLP(
         hidden=hidden_layers(estimator.hidden),
         activation=estimator.activation,
@@ -235,19 +232,11 @@ def _draw(
         weight_decay=estimator.weight_decay,
         hold_out=estimator.hold_out,
     )
+    # Networks begin at lines, where the ridge decides between columns that determine one another.
+    others = {"ridge": AUTO_RIDGE, **others}
+    if estimator.refine == "reweight":
+        others["refine"] = "auto"
+    options = options_of(estimator, **others)
     cells = cells_of(estimator, rows)
-    check_table(cells, law, Linear(), AUTO_RIDGE)
-    return posterior_bootstrap(
-        Model(law, network),
-        cells,
-        divergence=divergence,
-        partition=partition,
-        n_draws=estimator.n_draws,
-        seed=seed_of(estimator.random_state),
-        # Networks begin at lines, where it decides between columns that determine one another.
-        ridge=AUTO_RIDGE,
-        bins=bins,
-        refine="auto" if estimator.refine == "reweight" else estimator.refine,
-        n_jobs=estimator.n_jobs,
-        device=estimator.device,
-    )
+    check_table(cells, law, Linear(), options.ridge)
+    return posterior_bootstrap(Model(law, network), cells, **options.of_draws)

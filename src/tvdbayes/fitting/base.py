@@ -1,16 +1,15 @@
 """What a fit keeps, and what is read off it without further work."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from formulaic import ModelSpec
 
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.fit_data import FitData
-from tvdbayes.fitting.asked import Asked
 from tvdbayes.fitting.rounded import Rounded
 from tvdbayes.formula.design import Design
 from tvdbayes.objective.partitions import Bins, GroupReport
+from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.posterior import Posterior
 
 __all__ = ["AbstractFit"]
@@ -25,7 +24,6 @@ class AbstractFit:
     encoding: ModelSpec
     cell_of_row: IntArray
     data: FitData
-    asked: Asked
     more_encodings: dict[str, ModelSpec] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     rounded: Rounded | None = None
@@ -141,11 +139,12 @@ class AbstractFit:
         return self.posterior.seed
 
     @property
-    def options(self) -> dict[str, Any]:
-        """Options of `fit` that were not left at their defaults.
+    def options(self) -> Options:
+        """Options of `fit` as they were given.
 
         With the same formula and data they give the same draws, bit for bit. ``n_jobs``, ``resume``
-        and ``progress`` are not among them, since no draw depends on these.
+        and ``progress`` are not kept, since no draw depends on these. Only options that differ from
+        their defaults are shown; ``options.changed()`` has these as a dict.
 
         Examples
         --------
@@ -153,11 +152,9 @@ class AbstractFit:
         >>> data = {"y": [0, 1, 2, 2, 3, 5] * 10, "region": ["north", "south"] * 30}
         >>> fit = tb.fit("y ~ region", data, divergence=tb.Hellinger(), n_draws=20, ridge=0.1)
         >>> fit.options
-        {'divergence': 'hellinger', 'n_draws': 20, 'ridge': 0.1}
+        Options(divergence='hellinger', n_draws=20, ridge=0.1)
         """
-        from tvdbayes.fitting.options import options_set
-
-        return options_set(self)
+        return self.posterior.options
 
     def _side(self, ordinary: bool) -> Posterior:
         """The robust draws, or their ordinary twins."""

@@ -16,8 +16,6 @@ from formulaic.parser.types import Factor, Term
 from formulaic.utils.variables import Variable
 
 from tvdbayes.data.fit_data import Column, FitData
-from tvdbayes.data.sources import Grid
-from tvdbayes.fitting.asked import Asked, Connection
 from tvdbayes.fitting.base import AbstractFit
 from tvdbayes.fitting.rounded import Rounded
 from tvdbayes.formula.design import columns_of
@@ -206,9 +204,6 @@ def forms_of(fit: type[AbstractFit]) -> Mapping[str, Form]:
     """What a file may hold: the forms of `storage`, and those of a fit and its parts."""
     return {
         **FORMS,
-        "Asked": form_of(Asked),
-        "Connection": form_of(Connection),
-        "Grid": form_of(Grid),
         "Rounded": form_of(Rounded, _check_rounded, moved="d", deviations="d"),
         "Fit": form_of(fit, _check_fit, cell_of_row="i"),
         "FitData": form_of(FitData, _check_data, counts="r", cell="r", row="i"),

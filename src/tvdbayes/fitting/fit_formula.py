@@ -1,29 +1,26 @@
 """The main door: a formula and a data frame in, a fit out."""
 
-from collections.abc import Iterable, Sequence
-from numbers import Real
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from tvdbayes._errors import Interrupted, SettingsError
 from tvdbayes.data.cells import Cells
 from tvdbayes.data.sources import MAX_CELLS, Data, Grid, Missing, open_source
-from tvdbayes.fitting.asked import Asked, Connection
 from tvdbayes.fitting.coarse import told_of_rounding
-from tvdbayes.fitting.progress import progress_bar
+from tvdbayes.fitting.progress import Report, progress_bar
 from tvdbayes.fitting.record import Fit, fit_of
-from tvdbayes.fitting.settings import DIVERGENCES, PARTITIONS
 from tvdbayes.formula.checks import check_table
-from tvdbayes.formula.survey import survey
+from tvdbayes.formula.survey import Survey, survey
 from tvdbayes.models.families import AbstractFamily
-from tvdbayes.models.named import named, network_of
 from tvdbayes.models.predictors import MLP, Linear
 from tvdbayes.objective.divergences import AbstractDivergence
 from tvdbayes.objective.partitions import AbstractPartition
 from tvdbayes.sampling.bootstrap import posterior_bootstrap
+from tvdbayes.sampling.options import OPTIONS, Options
 from tvdbayes.sampling.posterior import Posterior
-from tvdbayes.sampling.weights import BaseMeasure, Prior
+from tvdbayes.sampling.weights import BaseMeasure
 
-__all__ = ["fit"]
+__all__ = ["draw", "fit", "fit_with", "survey_of"]
 
 
 def fit(
@@ -170,90 +167,54 @@ def fit(
     >>> fit.param_names
     ('Intercept', 'smokes[T.yes]')
     """
-    divergence = named(divergence, DIVERGENCES, "divergence", AbstractDivergence)
-    groups = named(partition, PARTITIONS, "partition", AbstractPartition)
-    prior = _prior(alpha, base_measure, n_atoms)
-    source = open_source(data, engine=engine, grid=grid, max_cells=max_cells)
-    found = survey(
-        formula,
-        source,
-        family=family,
-        link=link,
-        offset=offset,
-        exposure=exposure,
-        trials=trials,
-        weights=weights,
-        predictors=predictors,
-        network=None if network is None else network_of(network),
-        missing=missing,
-        collinear=collinear,
-    )
-    asked = Asked(
-        family=family,
-        link=link,
-        trials=trials,
-        partition=groups,
-        ridge=ridge,
-        bins=_starts(bins),
-        predictors=predictors and dict(predictors),
-        refine=refine,
-        missing=missing,
-        collinear=collinear,
-        device=device,
-        engine=Connection.of(engine),
-        grid=grid,
-        max_cells=max_cells,
-    )
-    # Only coefficients must be told apart.
-    linear = found.linear if network is None else Linear()
-    check_table(found.cells, found.model.family, linear, ridge)
+    given = locals()
+    return fit_with(formula, data, Options(**{name: given[name] for name in OPTIONS}))
+
+
+def fit_with(formula: str, data: Data, options: Options) -> Fit:
+    """The fit that these options ask for; see `fit`."""
+    found = survey_of(formula, data, options)
     try:
-        with progress_bar(progress, f"{n_draws} draws") as report:
-            posterior = posterior_bootstrap(
-                found.model,
-                found.cells,
-                divergence=divergence,
-                partition=groups,
-                n_draws=n_draws,
-                seed=seed,
-                prior=prior,
-                ridge=ridge,
-                bins=bins,
-                refine=refine,
-                n_jobs=n_jobs,
-                device=device,
-                resume=None if resume is None else _posterior_of(resume),
-                progress=report,
-            )
+        with progress_bar(options.progress, f"{options.n_draws} draws") as report:
+            posterior = draw(found, options, report)
     except Interrupted as stop:
-        raise Interrupted(str(stop), fit_of(found, stop.partial, asked)) from stop
-    made = fit_of(found, posterior, asked)
+        raise Interrupted(str(stop), fit_of(found, stop.partial, options)) from stop
+    made = fit_of(found, posterior, options)
     return made if found.coarsening is None else told_of_rounding(made, found.coarsening)
 
 
-def _starts(bins: Any) -> Any:
-    """The first count of each bin; what is none goes on as it is, for the message to show."""
-    return tuple(bins) if isinstance(bins, Iterable) and not isinstance(bins, str) else bins
+def survey_of(formula: str, data: Data, options: Options) -> Survey:
+    """The data, read and encoded."""
+    return survey(
+        formula,
+        open_source(data, engine=options.engine, grid=options.grid, max_cells=options.max_cells),
+        family=options.family,
+        link=options.link,
+        offset=options.offset,
+        exposure=options.exposure,
+        trials=options.trials,
+        weights=options.weights,
+        predictors=options.predictors,
+        network=options.network,
+        missing=options.missing,
+        collinear=options.collinear,
+    )
 
 
-def _posterior_of(resume: object) -> Posterior:
-    if not isinstance(resume, Fit):
+def draw(found: Survey, options: Options, progress: Report | None) -> Posterior:
+    """Draws from the posterior of encoded data."""
+    resume: object = options.resume
+    if not isinstance(resume, Fit | None):
         raise SettingsError(
             f"resume takes what fit returned or Interrupted.partial; got {type(resume).__name__}."
         )
-    return resume.posterior
-
-
-def _prior(alpha: float, base_measure: Cells | BaseMeasure | None, n_atoms: int) -> Prior | None:
-    if not (isinstance(alpha, Real) and alpha >= 0):
-        raise SettingsError(f"alpha must be a number of at least 0; got {alpha!r}.")
-    if alpha == 0:
-        if base_measure is not None:
-            raise SettingsError("A base_measure needs alpha above 0: how many rows it counts for.")
-        return None
-    if base_measure is None:
-        raise SettingsError(
-            f"alpha = {alpha} asks for a prior, so base_measure must be given: a table (Cells) or "
-            "a function (rng, size) to (x, y)."
-        )
-    return Prior(alpha, base_measure, n_atoms)
+    # Only coefficients must be told apart.
+    linear = found.linear if options.network is None else Linear()
+    check_table(found.cells, found.model.family, linear, options.ridge)
+    return posterior_bootstrap(
+        found.model,
+        found.cells,
+        **options.of_draws,
+        resume=None if resume is None else resume.posterior,
+        progress=progress,
+    )

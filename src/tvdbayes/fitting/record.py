@@ -1,12 +1,11 @@
 """What `fit` returns: the posterior, how the data were encoded, and answers from both."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
 from tvdbayes.data.sources import Data
-from tvdbayes.fitting.asked import Asked
 from tvdbayes.fitting.check import CheckAnswers
 from tvdbayes.fitting.effects import EffectAnswers
 from tvdbayes.fitting.files import forms_of
@@ -20,6 +19,7 @@ from tvdbayes.fitting.story import ReportAnswers
 from tvdbayes.formula.survey import Survey
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.results.tree import for_arviz, to_tree
+from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.summary import IntervalKind, Summary
 from tvdbayes.storage import read_record, write_record
@@ -53,8 +53,6 @@ class Fit(
         The cell of each input row, -1 for rows of weight zero.
     data : FitData
         The distinct rows of the columns in use.
-    asked : Asked
-        Options that the other fields do not hold. `options` has all of them.
     more_encodings : dict of formulaic.ModelSpec
         The same for further predictors that have covariates.
     left_out : tuple of str
@@ -239,15 +237,14 @@ class Fit(
         return f"<p><code>{escape(self.formula)}</code></p>{self.posterior._repr_html_()}"
 
 
-def fit_of(found: Survey, posterior: Posterior, asked: Asked) -> Fit:
-    """The draws, with what is known of the data, and what was asked for."""
+def fit_of(found: Survey, posterior: Posterior, options: Options) -> Fit:
+    """The draws, with what is known of the data, and the options that were given."""
     return Fit(
-        posterior,
+        replace(posterior, options=options.kept(n_draws=posterior.n_draws)),
         found.formula,
         found.design.encoding,
         found.cell_of_row,
         found.data,
-        asked,
         found.design.more_encodings,
         found.left_out,
     )

@@ -5,14 +5,14 @@ table. So an update is no approximation: it is the fit to all rows, which need n
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tvdbayes._errors import DataError, FamilyError
 from tvdbayes.data.sources import AbstractSource, Data, Missing, Table, open_source
-from tvdbayes.fitting.fit_formula import fit as fit_all
+from tvdbayes.fitting.fit_formula import fit_with
 from tvdbayes.fitting.join import join
-from tvdbayes.fitting.options import all_options
 from tvdbayes.fitting.record import Fit
+from tvdbayes.sampling.options import DEFAULTS
 
 __all__ = ["update"]
 
@@ -54,26 +54,26 @@ def update(
     progress: bool | None,
 ) -> Fit:
     """See `Fit.update`."""
-    data, options = fit.data, all_options(fit)
+    data, options = fit.data, fit.options
     if fit.rounded is not None:
         raise DataError(
             "The columns of this fit were rounded by an engine (grid=), to values that belong to "
             "its rows alone. Fit all rows again, with the same grid."
         )
-    added = open_source(new).table(list(data.columns), data.weights, options["missing"])
+    added = open_source(new).table(list(data.columns), data.weights, options.missing)
     whole = join(data, added, keep_rows=keep_rows)
-    # The rows are here by now, whatever has read the earlier ones.
-    options = {name: value for name, value in options.items() if name not in _OF_SOURCES}
-    options |= {"device": device} | ({} if n_draws is None else {"n_draws": n_draws})
+    options = replace(
+        options,
+        n_draws=options.n_draws if n_draws is None else n_draws,
+        n_jobs=n_jobs,
+        device=device,
+        resume=resume,
+        progress=progress,
+        # The rows are here by now, whatever has read the earlier ones.
+        **{name: DEFAULTS[name] for name in _OF_SOURCES},
+    )
     try:
-        return fit_all(
-            fit.formula,
-            _Read(whole),
-            n_jobs=n_jobs,
-            resume=resume,
-            progress=progress,
-            **options,
-        )
+        return fit_with(fit.formula, _Read(whole), options)
     except (DataError, FamilyError) as error:
         if " in row " not in str(error):
             raise

@@ -147,14 +147,9 @@ def read_further(
     predictors: dict[str, str] | None, outcome: str, columns: list[str]
 ) -> dict[str, Reading]:
     """Read the formulas of further predictors."""
-    given: object = predictors
-    if not (given is None or isinstance(given, dict)):
-        raise SettingsError(
-            f'predictors must be a dict such as {{"inflation": "~ x"}}; got {given!r}.'
-        )
     found = {}
     for name, terms in (predictors or {}).items():
-        text = terms.strip().removeprefix("~").strip() if isinstance(terms, str) else ""
+        text = terms.strip().removeprefix("~").strip()
         if not text or "~" in mask(text):
             raise FormulaError(f'predictors[{name!r}] must be text such as "~ x"; got {terms!r}.')
         found[name] = read_formula(f"{quoted(outcome)} ~ {text}", columns)

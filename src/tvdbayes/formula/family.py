@@ -24,7 +24,7 @@ __all__ = ["codes", "family_and_outcome", "family_by_name"]
 _WITH_LOG = {family.name: family for family in COUNT_FAMILIES}
 _WITH_LINK = {family.name: family for family in LINKED_FAMILIES}
 _WRAPPERS = {f"{family.name}_": family for family in WRAPPERS}
-_BY_LEVELS = ("categorical", "ordinal")
+_BY_LEVELS = (Categorical.name, Ordinal.name)
 _NAMES = (*_WITH_LOG, *_WITH_LINK, *_BY_LEVELS, *(f"{prefix}X" for prefix in _WRAPPERS))
 _MOST_LEVELS = 100
 """An outcome with more levels than this is likely a number or an identifier."""

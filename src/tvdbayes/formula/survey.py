@@ -10,7 +10,7 @@ from tvdbayes._validate import one_of
 from tvdbayes.data.cells import Cells, compress
 from tvdbayes.data.fit_data import FitData
 from tvdbayes.data.sources import AbstractSource, Coarsening, Missing
-from tvdbayes.formula.columns import offsets, require_name, require_trials, trials_of
+from tvdbayes.formula.columns import offsets, trials_of
 from tvdbayes.formula.design import Design, learn_design, read_further, without_dependent
 from tvdbayes.formula.family import family_and_outcome
 from tvdbayes.formula.guard import Reading, read_formula
@@ -66,7 +66,7 @@ def survey(
     link: str | None,
     offset: str | None,
     exposure: str | None,
-    trials: str | int | None,
+    trials: str | float | None,
     weights: str | None,
     predictors: dict[str, str] | None,
     missing: Missing,
@@ -78,8 +78,6 @@ def survey(
     reading, further = _read(formula, predictors, source.columns, network)
     trials = reading.trials if trials is None else _only_once(reading, trials)
     options = {"offset": offset, "exposure": exposure, "weights": weights}
-    for option, name in options.items():
-        require_name(name, option)
     exact = [reading.outcome, *([trials] if isinstance(trials, str) else [])]
     covariates = [*reading.columns, *(c for r in further.values() for c in r.columns)]
     covariates += [name for name in (offset, exposure) if name is not None]
@@ -157,11 +155,10 @@ def _say_left_out(names: tuple[str, ...]) -> None:
         )
 
 
-def _only_once(reading: Reading, trials: str | int) -> str | int:
+def _only_once(reading: Reading, trials: str | float) -> str | float:
     if reading.trials is not None:
         raise SettingsError(
             f"The formula names the trials ({reading.trials!r}), and so does trials={trials!r}. "
             "Give them once."
         )
-    require_trials(trials)
     return trials

@@ -37,7 +37,7 @@ class Call:
 
 def call_of(fit: Story) -> Call:
     """The call that makes this fit again, from the options that were set."""
-    written = {option: code_of(value) for option, value in fit.options.items()}
+    written = {option: code_of(value) for option, value in fit.options.changed().items()}
     left_open = tuple(option for option, code in written.items() if code is None)
     lines = [
         repr(fit.formula),

@@ -1,6 +1,5 @@
 """What is told about a fit: facts, each asked once, and the sentences that several places print."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pandas as pd
@@ -11,6 +10,7 @@ from tvdbayes.results.effects import Effect
 from tvdbayes.results.findings import Finding
 from tvdbayes.results.misfit import Misfit
 from tvdbayes.results.rows import SCORES
+from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.rows_used import RowsUsed
 from tvdbayes.sampling.summary import Summary
@@ -50,8 +50,8 @@ class Story:
     posterior : Posterior
     data : FitData
         The columns of the data, and what they were used for.
-    options : mapping
-        Options of `fit` that were set.
+    options : Options
+        Options of `fit` as they were given.
     n_rows, n_lines, n_left_out : int
         Rows of the data; lines that they make up where equal rows were put together; rows left out.
     left_out : tuple of str
@@ -79,7 +79,7 @@ class Story:
     formula: str
     posterior: Posterior
     data: FitData
-    options: Mapping[str, object]
+    options: Options
     n_rows: int
     n_lines: int
     n_left_out: int

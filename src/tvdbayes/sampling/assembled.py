@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from tvdbayes._errors import SettingsError
+from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.plan import AbstractPlan, Solved
-from tvdbayes.sampling.posterior import Options, Posterior
+from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.setup import Setup
 
 __all__ = ["assemble", "check_resumed", "joined"]

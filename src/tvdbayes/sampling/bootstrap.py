@@ -24,15 +24,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from tvdbayes._errors import Interrupted
+from tvdbayes._errors import Interrupted, SettingsError
+from tvdbayes._validate import is_number
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
 from tvdbayes.objective.divergences import TVD, AbstractDivergence
 from tvdbayes.objective.partitions import AbstractPartition, Auto
 from tvdbayes.sampling.again import plan_for_replicates, plan_of
-from tvdbayes.sampling.arguments import check_settings, outcome_bins, refined
+from tvdbayes.sampling.arguments import outcome_bins, refined
 from tvdbayes.sampling.assembled import assemble, check_resumed, joined
 from tvdbayes.sampling.execution import AbstractExecutor, executor_for
+from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.plan import (
     AUTO_RIDGE,
     AbstractPlan,
@@ -42,7 +44,7 @@ from tvdbayes.sampling.plan import (
     solve_tables,
 )
 from tvdbayes.sampling.planners import make_plan, planner_of
-from tvdbayes.sampling.posterior import Options, Posterior
+from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.setup import Setup, affordable
 from tvdbayes.sampling.warnings import warn_of
 from tvdbayes.sampling.weights import Prior
@@ -151,10 +153,25 @@ def posterior_bootstrap(
     >>> fit.draws.shape
     (100, 1)
     """
-    check_settings(n_draws, seed, ridge, n_jobs, memory_budget)
+    budget: object = memory_budget
+    if not (is_number(budget) and budget > 0):
+        raise SettingsError(f"memory_budget must be a number of bytes; got {memory_budget!r}.")
     divergence = TVD() if divergence is None else divergence
-    done = refined(refine, divergence, model)
     partition = Auto() if partition is None else partition
+    options = Options(
+        family=model.family,
+        divergence=divergence,
+        n_draws=n_draws,
+        seed=seed,
+        partition=partition,
+        ridge=ridge,
+        bins=bins,
+        refine=refine,
+        n_jobs=n_jobs,
+        device=device,
+        **({} if prior is None else vars(prior)),
+    )
+    done = refined(refine, divergence, model)
     model.check(cells)
     setup = Setup.make(
         model,
@@ -165,9 +182,7 @@ def posterior_bootstrap(
         seed=seed,
         refine=done,
     )
-    setup = setup.binned(outcome_bins(bins, setup, divergence))
-    asked = bins if isinstance(bins, str) else tuple(map(float, bins))
-    options = Options(partition, ridge, asked)
+    setup = setup.binned(outcome_bins(options.bins, setup, divergence))
     there = planner_of(model).device(device, model, n_jobs)
     executor = executor_for(n_jobs, affordable(setup.block_elements, memory_budget))
     with nullcontext() if there is None else there.here():
@@ -183,7 +198,7 @@ def posterior_bootstrap(
         if device is not None and there is not None:
             # The pilot is the same as without a device; blocks are as large as its memory allows.
             plan = replace(plan, size=setup.size_within(there.memory or memory_budget, n_draws))
-        record = partial(assemble, plan, setup, unweighted, options)
+        record = partial(assemble, plan, setup, unweighted, options.kept())
         made = _draw(plan, record, executor, n_draws=n_draws, resume=resume, progress=progress)
     warn_of(made, plan.rescued, int(unweighted.robust.status[0]))
     return made

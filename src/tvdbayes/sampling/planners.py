@@ -31,7 +31,7 @@ class AbstractPlanner(ABC):
     """One way in which the parameters of a predictor are found."""
 
     @abstractmethod
-    def device(self, name: object, model: Model, n_jobs: int | None) -> Device | None:
+    def device(self, name: str | None, model: Model, n_jobs: int | None) -> Device | None:
         """The device of this name; where to compute if it is None."""
 
     @abstractmethod
@@ -61,7 +61,7 @@ class AbstractPlanner(ABC):
 class NewtonPlanner(AbstractPlanner):
     """Newton's method, for predictors that are linear in their parameters."""
 
-    def device(self, name: object, model: Model, n_jobs: int | None) -> Device | None:
+    def device(self, name: str | None, model: Model, n_jobs: int | None) -> Device | None:
         return None if name is None else device_named(name, model, n_jobs)
 
     def plan(
@@ -102,8 +102,8 @@ class NewtonPlanner(AbstractPlanner):
 class TrainingPlanner(AbstractPlanner):
     """Training by JAX, for networks."""
 
-    def device(self, name: object, model: Model, n_jobs: int | None) -> Device | None:
-        if isinstance(name, str) and ":" not in name:
+    def device(self, name: str | None, model: Model, n_jobs: int | None) -> Device | None:
+        if name is not None and ":" not in name:
             # Steps are random, so that double precision buys nothing but for some families.
             name += ":float32" if model.family.single_precision else ":float64"
         if name is not None:

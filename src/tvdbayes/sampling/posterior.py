@@ -12,6 +12,7 @@ from tvdbayes.models.model import Model
 from tvdbayes.objective.divergences import KLD, AbstractDivergence
 from tvdbayes.objective.partitions import AbstractPartition, Bins, Distinct, GroupReport
 from tvdbayes.sampling.html import html_table
+from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.plan import AbstractPrepared
 from tvdbayes.sampling.rows_used import rows_used
 from tvdbayes.sampling.summary import IntervalKind, Summary, summarise
@@ -19,27 +20,7 @@ from tvdbayes.sampling.weights import Prior
 from tvdbayes.solvers import Status
 from tvdbayes.trimming import KeptRows
 
-__all__ = ["Options", "Posterior"]
-
-
-@dataclass(frozen=True, eq=False)
-class Options:
-    """Options of a fit as they were given, where the record holds what the data made of them.
-
-    Groups and bins are learned on the rows, and "auto" chooses by them. Whoever fits other rows in
-    the same way, half of them say, must let these be learned anew.
-
-    Parameters
-    ----------
-    partition : AbstractPartition
-    ridge : float or "auto"
-    bins : "auto", "none" or tuple of float
-        As in `posterior_bootstrap`.
-    """
-
-    partition: AbstractPartition
-    ridge: float | Literal["auto"]
-    bins: tuple[float, ...] | Literal["auto", "none"]
+__all__ = ["Posterior"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,7 +68,8 @@ class Posterior:
     bins : Bins or None
         Which outcomes were compared together, if any.
     options : Options
-        Partition, ridge and bins as they were asked for.
+        Options as they were given, where the other fields hold what the data made of them. Whoever
+        fits other rows in the same way, half of them say, must let groups and bins be learned anew.
     prior : Prior or None
         The Dirichlet-process prior, if any.
     refine : str or None
@@ -198,7 +180,7 @@ class Posterior:
             refine=None,
             kept_rows=None,
             prepared=None,
-            options=Options(Distinct(), ridge=0.0, bins="none"),
+            options=Options(divergence=KLD(), partition=Distinct(), ridge=0.0, bins="none"),
         )
 
     def summary(

@@ -15,22 +15,15 @@ import numpy as np
 from tvdbayes._errors import SettingsError, StorageError
 from tvdbayes._typing import Array
 from tvdbayes.data.cells import Cells
+from tvdbayes.data.grid import Grid
 from tvdbayes.models.families import ALL_FAMILIES, ALL_LINKS, CustomFamily
 from tvdbayes.models.model import Model
 from tvdbayes.models.predictors import MLP, Linear
-from tvdbayes.objective.divergences import ALL_DIVERGENCES
-from tvdbayes.objective.partitions import (
-    Auto,
-    Bins,
-    Cluster,
-    Distinct,
-    GroupReport,
-    KMeansGroups,
-    LearnedGroups,
-    Singletons,
-)
+from tvdbayes.objective.partitions import Bins, Cluster, GroupReport, LearnedGroups
 from tvdbayes.sampling.closest import PreparedSearch
-from tvdbayes.sampling.posterior import Options, Posterior
+from tvdbayes.sampling.named import DIVERGENCES, PARTITIONS
+from tvdbayes.sampling.options import OPTIONS, Connection, Options
+from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.trimmed import PreparedTrim, Recentred
 from tvdbayes.sampling.weights import Prior
 from tvdbayes.trimming import KeptRows
@@ -152,6 +145,17 @@ def _make_prior(taken: Fields) -> Prior:
     return Prior(taken["alpha"], table, taken["n_atoms"])
 
 
+def _take_options(options: Options) -> Fields:
+    """The options on which draws depend; the prior holds the base measure."""
+    taken = {name: getattr(options, name) for name, option in OPTIONS.items() if option.draws}
+    return {**taken, "base_measure": options.prior}
+
+
+def _make_options(taken: Fields) -> Options:
+    prior = taken.get("base_measure")
+    return Options(**{**taken, "base_measure": prior and prior.base_measure})
+
+
 _BASE = ("x", "y", "counts", "offset", "trials")
 
 
@@ -203,10 +207,12 @@ def _plain(*classes: type) -> Iterable[Form]:
 
 
 _ALL = (
-    *_plain(*(type(one) for one in (*ALL_FAMILIES, *ALL_LINKS, *ALL_DIVERGENCES))),
+    *_plain(*(type(one) for one in (*ALL_FAMILIES, *ALL_LINKS))),
+    *_plain(*(type(one) for one in (*DIVERGENCES.values(), *PARTITIONS.values()))),
     Form(CustomFamily, _describe, _ask_for),
     Form(Prior, _take_prior, _make_prior),
-    *_plain(Distinct, Singletons, Auto, KMeansGroups, Cluster, GroupReport, Model, MLP, Options),
+    Form(Options, _take_options, _make_options),
+    *_plain(Cluster, GroupReport, Model, MLP, Grid, Connection),
     form_of(Linear, _check_linear),
     form_of(
         LearnedGroups,

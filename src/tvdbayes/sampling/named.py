@@ -1,0 +1,30 @@
+"""Divergences, partitions and links by name."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tvdbayes.models.named import LINKS
+from tvdbayes.objective.divergences import ALL_DIVERGENCES, AbstractDivergence
+from tvdbayes.objective.partitions import (
+    AbstractPartition,
+    Auto,
+    Distinct,
+    KMeansGroups,
+    Singletons,
+)
+
+__all__ = ["DIVERGENCES", "KINDS", "NAMES", "PARTITIONS"]
+
+DIVERGENCES: dict[str, AbstractDivergence] = {d.name: d for d in ALL_DIVERGENCES}
+PARTITIONS: dict[str, AbstractPartition] = {
+    p.name: p for p in (Auto(), Distinct(), KMeansGroups(), Singletons())
+}
+NAMES: Mapping[str, Mapping[str, Any]] = {
+    "divergence": DIVERGENCES,
+    "partition": PARTITIONS,
+    "link": {"log": None, **LINKS},
+}
+"""For options of a fit that take a name: every name, and what it stands for."""
+
+KINDS: Mapping[str, type] = {"divergence": AbstractDivergence, "partition": AbstractPartition}
+"""The class of what may be given in place of a name."""
