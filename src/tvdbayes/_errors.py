@@ -107,8 +107,8 @@ class SettingsError(TVDBayesError):
     >>> tb.fit("y ~ 1", {"y": [1, 2, 3]}, divergence="l2")
     Traceback (most recent call last):
         ...
-    tvdbayes._errors.SettingsError: There is no divergence 'l2'. Choose from tvd, kld, hellinger,
-    power, density_power.
+    tvdbayes._errors.SettingsError: There is no divergence 'l2'. Choose from tvd, hellinger,
+    power, kld, density_power.
     """
 
 
