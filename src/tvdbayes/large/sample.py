@@ -68,7 +68,8 @@ def fit_sample(formula: str, frame: pd.DataFrame, **options: Any) -> Fit:
         for kind in of_size:
             warnings.simplefilter("ignore", kind)
         try:
-            return fit(formula, frame, **options)
+            # As all rows are fitted, by plain total variation.
+            return fit(formula, frame, refine=None, **options)
         except (DataError, FamilyError, FormulaError) as error:
             raise type(error)(
                 f"In the sample of {len(frame):,} rows that is fitted first: {error}"
