@@ -24,6 +24,7 @@ from tvdbayes._errors import TVDBayesError as TVDBayesError
 from tvdbayes._errors import TVDBayesWarning as TVDBayesWarning
 from tvdbayes._errors import WildValueWarning as WildValueWarning
 from tvdbayes.data.cells import Cells as Cells
+from tvdbayes.data.example import example_data as example_data
 from tvdbayes.data.sources import Grid as Grid
 from tvdbayes.estimators.linear import RobustClassifier as RobustClassifier
 from tvdbayes.estimators.linear import RobustCountRegressor as RobustCountRegressor
