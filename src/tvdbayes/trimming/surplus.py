@@ -25,7 +25,7 @@ next to nothing; in groups of few rows more rounds would follow the noise."""
 _TAIL_LEVEL = 0.01
 _TAILS = 10.0 ** np.array([-8, -6, -5, -4.5, -4, -3.5, -3.25, -3, -2.75, -2.5])
 """Tail probabilities up to which rows are counted."""
-_TAILS_OF_NAMES = 10.0 ** np.array([-2.25, -2, -1.75, -1.5, -1.25, -1])
+_TAILS_OF_NAMES = 10.0 ** np.array([-2.25, -2, -1.75, -1.5])
 """Further ones where outcomes are names, more than two: reversed ratings are hardly rarer. Of two
 outcomes the other one is usual, and dropping it makes the model surer than it should be."""
 _MOST_ROWS = 1000
