@@ -1,9 +1,10 @@
-"""What estimators for scikit-learn share, whatever their predictor: from rows to predictions."""
+"""What the estimators for scikit-learn share: from rows to a posterior, and to predictions."""
 
 # ruff: noqa: N803 (scikit-learn calls the covariates X)
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -33,9 +34,14 @@ from tvdbayes.estimators.rows import (
     training_rows,
     weights_of,
 )
+from tvdbayes.formula.checks import check_table
 from tvdbayes.formula.family import family_by_name
 from tvdbayes.models.families import AbstractFamily, AbstractLink, Bernoulli, Categorical
+from tvdbayes.models.model import Model
 from tvdbayes.models.named import LINKS, named
+from tvdbayes.models.predictors import AbstractPredictor, Linear
+from tvdbayes.objective.divergences import AbstractDivergence
+from tvdbayes.objective.partitions import AbstractPartition
 from tvdbayes.results.prediction import (
     NewRows,
     mean_interval,
@@ -43,22 +49,23 @@ from tvdbayes.results.prediction import (
     outcome_mean,
     pmf,
 )
+from tvdbayes.sampling.bootstrap import posterior_bootstrap
 from tvdbayes.sampling.options import OPTIONS, Options
 from tvdbayes.sampling.posterior import Posterior
 
-__all__ = ["AbstractClassifier", "AbstractCountRegressor", "cells_of", "options_of"]
+__all__ = ["AbstractClassifier", "AbstractCountRegressor", "AbstractEstimator"]
 
 
-class AbstractCountRegressor(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """A regressor for counts: what it does with the posterior that another finds."""
+@dataclass(eq=False, repr=False, kw_only=True)
+class AbstractEstimator(BaseEstimator, ABC):  # type: ignore[misc]
+    """An estimator, whatever its outcomes and its predictor; fields are its parameters."""
 
-    family: str | AbstractFamily
-    posterior_: Posterior
-    _kept: BoolArray
-
-    @abstractmethod
-    def _fit_rows(self, rows: Rows, law: AbstractFamily) -> None:
-        """Set `posterior_`, and what else is known after a fit."""
+    divergence: str | AbstractDivergence = "tvd"
+    partition: str | AbstractPartition = "auto"
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = 0
+    posterior_: Posterior = field(init=False)
+    _kept: BoolArray = field(init=False)
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Draw from the posterior.
@@ -68,7 +75,7 @@ class AbstractCountRegressor(RegressorMixin, BaseEstimator, ABC):  # type: ignor
         X : (n, n_features)
             Covariates: finite numbers.
         y : (n,)
-            Counts: whole numbers.
+            Counts, which are whole numbers; or classes, numbers or text.
         sample_weight : (n,), optional
             How many times each row counts.
 
@@ -76,14 +83,64 @@ class AbstractCountRegressor(RegressorMixin, BaseEstimator, ABC):  # type: ignor
         -------
         self
         """
-        law = _count_law(self)
-        rows = training_rows(self, X, y, sample_weight)
-        self._fit_rows(replace(rows, y=counts_of(rows.y, law)).used(), law)
+        rows, law = self._understood(training_rows(self, X, y, sample_weight))
+        self._fit_rows(rows, law)
         return self
+
+    @abstractmethod
+    def _understood(self, rows: Rows) -> tuple[Rows, AbstractFamily]:
+        """The rows of positive weight with outcomes as numbers, and the law of these."""
+
+    @abstractmethod
+    def _fit_rows(self, rows: Rows, law: AbstractFamily) -> None:
+        """Set `posterior_`, and what else is known after a fit."""
+
+    def _draw(
+        self, rows: Rows, law: AbstractFamily, predictor: AbstractPredictor, **others: Any
+    ) -> None:
+        """Set `posterior_`: rows are fitted without columns that are all 0, with an intercept."""
+        given = {"bins": "none", **self.get_params(deep=False), **others}
+        given["seed"] = seed_of(given["random_state"])
+        # What is called a link here may be a thing, and is part of the law by now.
+        options = Options(
+            **{name: given[name] for name in OPTIONS if name in given and name != "link"}
+        )
+        self._kept = (rows.x != 0).any(axis=0)
+        kept = (name for name, keep in zip(rows.names, self._kept, strict=True) if keep)
+        names = ("Intercept", *kept)
+        cells = Cells.from_rows(self._design(rows.x), rows.y, weights=rows.weights, names=names)
+        check_table(cells, law, Linear(), options.ridge)
+        self.posterior_ = posterior_bootstrap(Model(law, predictor), cells, **options.of_draws)
+
+    def _design(self, x: Array) -> Array:
+        return np.column_stack([np.ones(len(x)), x[:, self._kept]])
+
+    def _new(self, X: ArrayLike) -> tuple[Posterior, NewRows]:
+        """The posterior, and new rows that it can predict."""
+        x = new_x(self, X)
+        return self.posterior_, NewRows.of(self.posterior_, self._design(x))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class AbstractCountRegressor(RegressorMixin, AbstractEstimator):  # type: ignore[misc]
+    """A regressor for counts."""
+
+    family: str | AbstractFamily = "poisson"
+    bins: Sequence[float] | Literal["auto", "none"] = "auto"
+
+    def _understood(self, rows: Rows) -> tuple[Rows, AbstractFamily]:
+        law = family_by_name(self.family, None)
+        if not law.counts or law.needs_trials:
+            raise FamilyError(
+                f"{type(self).__name__} needs a family of counts without trials; got "
+                f"{law.name!r}. For classes use RobustClassifier or RobustMLPClassifier, for "
+                "trials tvdbayes.fit."
+            )
+        return replace(rows, y=counts_of(rows.y, law)).used(), law
 
     def predict(self, X: ArrayLike) -> Array:
         """Expected count of each row, (n,): its posterior mean."""
-        return outcome_mean(*_new(self, X))
+        return outcome_mean(*self._new(X))
 
     def predict_interval(
         self, X: ArrayLike, interval: float = 0.9, *, kind: Literal["mean", "outcome"] = "mean"
@@ -101,7 +158,7 @@ class AbstractCountRegressor(RegressorMixin, BaseEstimator, ABC):  # type: ignor
         """
         if kind not in ("mean", "outcome"):
             raise SettingsError(f'kind must be "mean" or "outcome"; got {kind!r}.')
-        rows = _new(self, X)
+        rows = self._new(X)
         found = mean_interval if kind == "mean" else outcome_interval
         return found(*rows, interval)
 
@@ -134,45 +191,22 @@ class AbstractCountRegressor(RegressorMixin, BaseEstimator, ABC):  # type: ignor
         return tags
 
 
-class AbstractClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """A classifier: what it does with the posterior that another finds."""
+@dataclass(eq=False, repr=False, kw_only=True)
+class AbstractClassifier(ClassifierMixin, AbstractEstimator):  # type: ignore[misc]
+    """A classifier, with the link "logit" unless it has a parameter `link`."""
 
-    link: str | AbstractLink = "logit"
-    classes_: NDArray[np.generic]
-    posterior_: Posterior
-    _kept: BoolArray
+    classes_: NDArray[np.generic] = field(init=False)
 
-    @abstractmethod
-    def _fit_rows(self, rows: Rows, law: AbstractFamily) -> None:
-        """Set `posterior_`, and what else is known after a fit."""
-
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Draw from the posterior.
-
-        Parameters
-        ----------
-        X : (n, n_features)
-            Covariates: finite numbers.
-        y : (n,)
-            Classes: numbers or text.
-        sample_weight : (n,), optional
-            How many times each row counts.
-
-        Returns
-        -------
-        self
-        """
-        rows = training_rows(self, X, y, sample_weight)
+    def _understood(self, rows: Rows) -> tuple[Rows, AbstractFamily]:
         check_classification_targets(rows.y)
         rows = rows.used()
         self.classes_, number = np.unique(rows.y, return_inverse=True)
-        law = _class_law(self.link, self.classes_)
-        self._fit_rows(replace(rows, y=number.astype(float)), law)
-        return self
+        link = self.get_params(deep=False).get("link", "logit")
+        return replace(rows, y=number.astype(float)), _class_law(link, self.classes_)
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Probability of each class in each row, (n, n_classes): its posterior mean."""
-        rows = _new(self, X)
+        rows = self._new(X)
         return pmf(*rows, np.arange(len(self.classes_)))
 
     def predict(self, X: ArrayLike) -> NDArray[np.generic]:
@@ -180,46 +214,6 @@ class AbstractClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
         probabilities = self.predict_proba(X)
         best: NDArray[np.generic] = self.classes_[probabilities.argmax(axis=1)]
         return best
-
-
-_Estimator = AbstractCountRegressor | AbstractClassifier
-
-
-def cells_of(estimator: _Estimator, rows: Rows) -> Cells:
-    """The table of the rows, with an intercept and without columns that are all 0."""
-    estimator._kept = (rows.x != 0).any(axis=0)
-    kept = (name for name, keep in zip(rows.names, estimator._kept, strict=True) if keep)
-    design = _design(estimator, rows.x)
-    return Cells.from_rows(design, rows.y, weights=rows.weights, names=("Intercept", *kept))
-
-
-def options_of(estimator: _Estimator, **others: Any) -> Options:
-    """The parameters of an estimator that are options of a fit, and others."""
-    given = estimator.get_params(deep=False)
-    # What they call a link may be a thing, and is part of the family by now.
-    chosen = {name: given[name] for name in OPTIONS if name in given and name != "link"}
-    return Options(**{**chosen, "seed": seed_of(given["random_state"]), **others})
-
-
-def _design(estimator: _Estimator, x: Array) -> Array:
-    return np.column_stack([np.ones(len(x)), x[:, estimator._kept]])
-
-
-def _new(estimator: _Estimator, X: ArrayLike) -> tuple[Posterior, NewRows]:
-    """The posterior, and new rows that it can predict."""
-    x = new_x(estimator, X)
-    return estimator.posterior_, NewRows.of(estimator.posterior_, _design(estimator, x))
-
-
-def _count_law(estimator: AbstractCountRegressor) -> AbstractFamily:
-    law = family_by_name(estimator.family, None)
-    if not law.counts or law.needs_trials:
-        raise FamilyError(
-            f"{type(estimator).__name__} needs a family of counts without trials; got "
-            f"{law.name!r}. For classes use RobustClassifier or RobustMLPClassifier, for trials "
-            "tvdbayes.fit."
-        )
-    return law
 
 
 def _class_law(link: str | AbstractLink, classes: NDArray[np.generic]) -> AbstractFamily:
