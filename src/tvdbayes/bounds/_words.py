@@ -1,5 +1,6 @@
 """How guarantees are written out, and checks of their arguments."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from numbers import Real
@@ -12,6 +13,7 @@ from tvdbayes.data.cells import Cells
 
 __all__ = [
     "INDEPENDENT",
+    "AbstractGuarantee",
     "at_least",
     "at_most",
     "percent",
@@ -24,11 +26,29 @@ __all__ = [
 INDEPENDENT = "rows are drawn independently from one law"
 
 
-def written(statement: str, assumptions: Sequence[str], vacuous: bool, remark: str = "") -> str:
-    """A guarantee in words: what it says, if anything, and what must be true for it."""
-    empty = "This says nothing: every distance is at most 1." if vacuous else ""
-    assumes = f"Assumes: {'; '.join(assumptions)}." if assumptions else ""
-    return " ".join(part for part in (statement, empty, remark, assumes) if part)
+class AbstractGuarantee(ABC):
+    """A record with what it says in words, and what must be true for it."""
+
+    statement: str
+    assumptions: tuple[str, ...]
+
+    @property
+    @abstractmethod
+    def vacuous(self) -> bool:
+        """Whether the guarantee says nothing."""
+
+    def _remark(self) -> str:
+        """What is added to the statement."""
+        return "This says nothing: every distance is at most 1." if self.vacuous else ""
+
+    def __str__(self) -> str:
+        return written(self.statement, self.assumptions, self._remark())
+
+
+def written(statement: str, assumptions: Sequence[str], remark: str = "") -> str:
+    """What is said, and what must be true for it."""
+    said = f"{statement} {remark}" if remark else statement
+    return f"{said} Assumes: {'; '.join(assumptions)}."
 
 
 def percent(share: float) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvdbayes._validate import probability
-from tvdbayes.bounds._words import INDEPENDENT, at_most, percent, row_counts, written
+from tvdbayes.bounds._words import INDEPENDENT, AbstractGuarantee, at_most, percent, row_counts
 from tvdbayes.bounds.radius import tvd_radius
 from tvdbayes.data.cells import Cells
 from tvdbayes.objective.partitions import ENOUGH_ROWS, Distinct, report_groups
@@ -17,7 +17,7 @@ _AT = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 @dataclass(frozen=True)
-class CellsReport:
+class CellsReport(AbstractGuarantee):
     """How the rows of a table repeat, and how well it stands for the law behind it.
 
     Parameters
@@ -72,9 +72,6 @@ class CellsReport:
     def needs_groups(self) -> bool:
         """Whether covariates repeat so little that different ones must be compared together."""
         return self.rows_per_x[0.5] < ENOUGH_ROWS
-
-    def __str__(self) -> str:
-        return written(self.statement, self.assumptions, self.vacuous)
 
 
 def cells_report(cells: Cells, delta: float = 0.05) -> CellsReport:

@@ -29,11 +29,11 @@ from tvdbayes._typing import Array, ArrayLike
 from tvdbayes._validate import finite_number, probability
 from tvdbayes.bounds._words import (
     INDEPENDENT,
+    AbstractGuarantee,
     at_most,
     percent,
     row_counts,
     vector,
-    written,
 )
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
@@ -52,7 +52,7 @@ _BISECTIONS = 26
 
 
 @dataclass(frozen=True)
-class KernelTVD:
+class KernelTVD(AbstractGuarantee):
     """The distance between smoothed data and smoothed model.
 
     Parameters
@@ -101,9 +101,8 @@ class KernelTVD:
         """Whether nothing is said about the distance between law and model."""
         return self.upper >= 1
 
-    def __str__(self) -> str:
-        empty = "About the law itself this says nothing." if self.vacuous else ""
-        return written(self.statement, self.assumptions, False, empty)
+    def _remark(self) -> str:
+        return "About the law itself this says nothing." if self.vacuous else ""
 
 
 def kernel_tvd(

@@ -26,11 +26,11 @@ from tvdbayes._validate import one_of, probability
 from tvdbayes.bounds._distance import distance_seen
 from tvdbayes.bounds._words import (
     INDEPENDENT,
+    AbstractGuarantee,
     at_most,
     percent,
     row_counts,
     vector,
-    written,
 )
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
@@ -46,7 +46,7 @@ Design = Literal["random", "fixed"]
 
 
 @dataclass(frozen=True)
-class MisfitUpper:
+class MisfitUpper(AbstractGuarantee):
     """An upper bound on the distance between a fixed model and the law behind the data.
 
     The distance is the total variation over covariates and single outcomes, where the model has the
@@ -90,9 +90,6 @@ class MisfitUpper:
     def vacuous(self) -> bool:
         """Whether the bound says nothing."""
         return self.upper >= 1
-
-    def __str__(self) -> str:
-        return written(self.statement, self.assumptions, self.vacuous)
 
 
 def misfit_upper(

@@ -15,13 +15,13 @@ from tvdbayes._typing import Array, ArrayLike, BoolArray, IntArray
 from tvdbayes._validate import probability
 from tvdbayes.bounds._parameter_test import ParameterTest, Progress
 from tvdbayes.bounds._words import (
+    AbstractGuarantee,
     at_least,
     at_most,
     percent,
     row_counts,
     share_of,
     vector,
-    written,
 )
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
@@ -42,7 +42,7 @@ side of the estimate, in standardised coordinates, so it ends at 2048 / sqrt(n).
 
 
 @dataclass(frozen=True, eq=False)
-class ParameterSet:
+class ParameterSet(AbstractGuarantee):
     """Parameters that were tried, and those that cannot be excluded.
 
     Parameters
@@ -102,11 +102,10 @@ class ParameterSet:
         """Whether nothing can be excluded."""
         return bool((self.limit >= 1).all() or np.isinf([self.low, self.high]).all())
 
-    def __str__(self) -> str:
-        empty = "This says nothing." if self.vacuous else ""
-        return written(self.statement, self.assumptions, False, empty)
+    def _remark(self) -> str:
+        return "This says nothing." if self.vacuous else ""
 
-    __repr__ = __str__
+    __repr__ = AbstractGuarantee.__str__
 
 
 def parameter_set(

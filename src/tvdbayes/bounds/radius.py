@@ -29,10 +29,10 @@ from tvdbayes._typing import Array, ArrayLike
 from tvdbayes._validate import finite_number, probability, whole_number
 from tvdbayes.bounds._words import (
     INDEPENDENT,
+    AbstractGuarantee,
     at_most,
     percent,
     vector,
-    written,
 )
 
 __all__ = ["Radius", "deviation", "failure_probability", "tvd_radius"]
@@ -44,7 +44,7 @@ _FALSE = (
 
 
 @dataclass(frozen=True)
-class Radius:
+class Radius(AbstractGuarantee):
     """A distance that is exceeded with probability `delta` at most.
 
     Parameters
@@ -85,9 +85,9 @@ class Radius:
         """Whether the bound says nothing."""
         return self.radius >= 1
 
-    def __str__(self) -> str:
-        remark = "" if self.holds else _FALSE
-        return written(self.statement, self.assumptions, self.vacuous, remark)
+    def _remark(self) -> str:
+        said = super()._remark()
+        return said if self.holds else f"{said} {_FALSE}".lstrip()
 
 
 def tvd_radius(

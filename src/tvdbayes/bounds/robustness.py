@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvdbayes.bounds._words import at_least, at_most, percent, share_of, written
+from tvdbayes.bounds._words import AbstractGuarantee, at_least, at_most, percent, share_of
 
 __all__ = ["Robustness", "robustness_radius"]
 
 
 @dataclass(frozen=True)
-class Robustness:
+class Robustness(AbstractGuarantee):
     """The range in which wrong rows can move a distance.
 
     Parameters
@@ -64,9 +64,6 @@ class Robustness:
     def vacuous(self) -> bool:
         """Whether the bound says nothing."""
         return self.radius >= 1
-
-    def __str__(self) -> str:
-        return written(self.statement, self.assumptions, self.vacuous)
 
 
 def robustness_radius(

@@ -16,7 +16,7 @@ draws, to be quick.)
 (array([1.]), array([0.]))
 """
 
-from tvdbayes.plan._simulation import replaced_by, shifted_by
+from tvdbayes.plan._study import replaced_by, shifted_by
 from tvdbayes.plan.groups import GroupPlan, groups
 from tvdbayes.plan.power import Power, power
 from tvdbayes.plan.sample_size import SampleSize, sample_size

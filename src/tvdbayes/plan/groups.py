@@ -7,6 +7,7 @@ share of about 0.6 / s.
 from dataclasses import dataclass
 
 from tvdbayes._validate import finite_number, whole_number
+from tvdbayes.bounds._words import written
 from tvdbayes.objective.partitions import ENOUGH_ROWS
 
 __all__ = ["GroupPlan", "groups"]
@@ -76,7 +77,7 @@ class GroupPlan:
         return False
 
     def __str__(self) -> str:
-        return f"{self.statement} Assumes: {'; '.join(self.assumptions)}."
+        return written(self.statement, self.assumptions)
 
 
 def groups(n_params: int, *, group_size: float | None = None) -> GroupPlan:

@@ -9,17 +9,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvdbayes._typing import Array, ArrayLike, BoolArray, IntArray
+from tvdbayes._typing import Array, ArrayLike, IntArray
 from tvdbayes.models.model import Model
 from tvdbayes.objective.partitions import AbstractPartition
-from tvdbayes.plan._runner import Runner, assumed, check_options, sizes_of
-from tvdbayes.plan._simulation import Contaminant, Design, Progress, scenario_of
+from tvdbayes.plan._study import AbstractPlanned, Contaminant, Design, Progress, Study
 
 __all__ = ["Power", "power"]
 
 
 @dataclass(frozen=True, eq=False)
-class Power:
+class Power(AbstractPlanned):
     """Probability that the interval of a coefficient excludes zero, against the number of rows.
 
     Parameters
@@ -40,14 +39,12 @@ class Power:
 
     Examples
     --------
-    >>> import numpy as np, tvdbayes as tb
+    >>> import numpy as np
     >>> from tvdbayes import plan
-    >>> found = plan.power(
-    ...     tb.Model(tb.Poisson()), [[1, 0], [1, 1]], [1.0, 0.8], coefficient="x1", rows=200,
-    ...     n_sets=2, n_draws=20,
-    ... )
+    >>> none, many = np.array([0.1]), np.array([0.9])
+    >>> found = plan.Power("x1", 0.8, 0.9, 0.0, np.array([200]), many, none, np.array([0.05]), 40)
     >>> print(found.statement)
-    Probability that the 90% interval of x1 excludes 0: 200 rows: 100% (+- 53%).
+    Probability that the 90% interval of x1 excludes 0: 200 rows: 90% (+- 10%).
     """
 
     coefficient: str
@@ -68,25 +65,14 @@ class Power:
     @property
     def statement(self) -> str:
         """What was found, in words."""
-        wrong = f", {self.share:.0%} of them wrong," if self.share else ""
         found = ", ".join(
             f"{n:,} rows: {p:.0%} (+- {2 * e:.0%})"
             for n, p, e in zip(self.rows, self.power, self.error, strict=True)
         )
         return (
-            f"Probability that the {self.interval:.0%} interval of {self.coefficient}{wrong} "
+            f"Probability that the {self.interval:.0%} interval of {self.coefficient}{self._wrong} "
             f"excludes 0: {found}."
         )
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What was simulated."""
-        return assumed(self.coefficient, self.truth, self.n_sets)
-
-    def __str__(self) -> str:
-        return f"{self.statement} Assumes: {'; '.join(self.assumptions)}."
-
-    __repr__ = __str__
 
 
 def power(
@@ -122,46 +108,35 @@ partition, seed, progress
 
     Examples
     --------
-    >>> import numpy as np, tvdbayes as tb
+    >>> import tvdbayes as tb
     >>> from tvdbayes import plan
-    >>> groups = np.array([[1.0, 0.0], [1.0, 1.0]])
-    >>> found = plan.power(
-    ...     tb.Model(tb.Poisson()), groups, [1.0, 0.8], coefficient="x1", rows=200, n_sets=5,
-    ...     n_draws=50,
-    ... )
-    >>> found.power
-    array([1.])
+    >>> two, model = [[1, 0], [1, 1]], tb.Model(tb.Poisson())
+    >>> options = {"coefficient": "x1", "n_sets": 5, "n_draws": 50}
+    >>> plan.power(model, two, [1.0, 0.8], rows=[20, 200], **options).power
+    array([0.6, 1. ])
     """
-    check_options(interval, n_sets, n_draws)
-    scenario = scenario_of(
+    study = Study(
         model,
         design,
         theta,
-        coefficient=coefficient,
-        share=share,
-        contaminant=contaminant,
-        trials=trials,
-        partition=partition,
-    )
-    sizes = sizes_of(np.atleast_1d(rows))
-    found = Runner(scenario, n_sets, n_draws, interval, seed, progress).each(sizes)
-    truth = scenario.truth
-
-    def excludes(low: Array, high: Array) -> BoolArray:
-        above: BoolArray = (low > 0) & (truth >= 0)
-        return above | ((high < 0) & (truth <= 0))
-
-    share_of_sets = np.array([excludes(s.low, s.high).mean() for s in found])
-    # A share of 0 or 1 in few data sets is not certain either: half a data set is added to both.
-    smoothed = (share_of_sets * n_sets + 0.5) / (n_sets + 1)
-    return Power(
-        scenario.name,
-        truth,
+        coefficient,
+        share,
+        contaminant,
         interval,
-        scenario.share,
-        np.array(sizes),
-        share_of_sets,
-        np.array([excludes(s.ordinary_low, s.ordinary_high).mean() for s in found]),
-        np.sqrt(smoothed * (1 - smoothed) / n_sets),
         n_sets,
+        n_draws,
+        trials,
+        partition,
+        seed,
+        progress,
     )
+    found = study.each(rows)
+    name, truth = study.about
+    low, high = np.moveaxis([sets.ends for sets in found], 2, 0)
+    excludes = ((low > 0) & (truth >= 0)) | ((high < 0) & (truth <= 0))
+    robust, ordinary = excludes.mean(-1).T
+    # A share of 0 or 1 in few data sets is not certain either: half a data set is added to both.
+    smoothed = (robust * n_sets + 0.5) / (n_sets + 1)
+    error = np.sqrt(smoothed * (1 - smoothed) / n_sets)
+    sizes = np.array([sets.n for sets in found])
+    return Power(name, truth, interval, float(share), sizes, robust, ordinary, error, n_sets)

@@ -5,7 +5,7 @@ It falls about as n**(-1/2), so between two sizes the one with the wanted width 
 straight line in log n and log width.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,8 +14,7 @@ from tvdbayes._typing import Array, ArrayLike, IntArray
 from tvdbayes._validate import finite_number
 from tvdbayes.models.model import Model
 from tvdbayes.objective.partitions import AbstractPartition
-from tvdbayes.plan._runner import Runner, assumed, check_options, sizes_of
-from tvdbayes.plan._simulation import Contaminant, Design, Progress, Simulated, scenario_of
+from tvdbayes.plan._study import AbstractPlanned, Contaminant, Design, Progress, Simulated, Study
 
 __all__ = ["SampleSize", "sample_size"]
 
@@ -25,7 +24,7 @@ least 40 times the first, and usually far larger."""
 
 
 @dataclass(frozen=True, eq=False)
-class SampleSize:
+class SampleSize(AbstractPlanned):
     """Width of the interval of a coefficient against the number of rows.
 
     Parameters
@@ -57,10 +56,8 @@ class SampleSize:
     ...     tb.Model(tb.Poisson()), [[1.0]], [np.log(3)], coefficient=0, width=0.1,
     ...     rows=[200, 800], n_sets=5, n_draws=50,
     ... )
-    >>> found.width.round(2)
-    array([0.12, 0.06])
-    >>> found.vacuous  # 800 rows are enough
-    False
+    >>> found.width.round(2), found.vacuous  # 800 rows are enough
+    (array([0.12, 0.06]), False)
     """
 
     coefficient: str
@@ -98,30 +95,19 @@ class SampleSize:
     @property
     def statement(self) -> str:
         """What was found, in words."""
-        wrong = f", {self.share:.0%} of them wrong," if self.share else ""
         if self.needed is None:
             return (
-                f"With {self.rows[-1]:,} rows{wrong} the {self.interval:.0%} interval of "
+                f"With {self.rows[-1]:,} rows{self._wrong} the {self.interval:.0%} interval of "
                 f"{self.coefficient} is still {self.width[-1]:.3g} wide, not {self.target:.3g}."
             )
         low, high = self.range
         first = "" if self.needed > self.rows[0] else "or fewer "
         covers = np.interp(self.needed, self.rows, self.covers)
         return (
-            f"About {self.needed:,} rows {first}({_rows(low)} to {_rows(high)}){wrong} make the "
-            f"{self.interval:.0%} interval of {self.coefficient} {self.target:.3g} wide on "
+            f"About {self.needed:,} rows {first}({_rows(low)} to {_rows(high)}){self._wrong} make "
+            f"the {self.interval:.0%} interval of {self.coefficient} {self.target:.3g} wide on "
             f"average; it then holds the true value in {covers:.0%} of the data sets."
         )
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What was simulated."""
-        return assumed(self.coefficient, self.truth, self.n_sets)
-
-    def __str__(self) -> str:
-        return f"{self.statement} Assumes: {'; '.join(self.assumptions)}."
-
-    __repr__ = __str__
 
 
 def sample_size(
@@ -190,53 +176,57 @@ def sample_size(
     >>> 200 < found.needed < 1000
     True
     """
-    check_options(interval, n_sets, n_draws)
     finite_number("width", width, above=0.0)
-    scenario = scenario_of(
+    study = Study(
         model,
         design,
         theta,
-        coefficient=coefficient,
-        share=share,
-        contaminant=contaminant,
-        trials=trials,
-        partition=partition,
+        coefficient,
+        share,
+        contaminant,
+        interval,
+        n_sets,
+        n_draws,
+        trials,
+        partition,
+        seed,
+        progress,
     )
-    run = Runner(scenario, n_sets, n_draws, interval, seed, progress)
-    found = _climb(run, width) if rows is None else run.each(sizes_of(rows))
-
-    def each(value: Callable[[Simulated], float]) -> Array:
-        return np.array([value(sets) for sets in found])
-
-    truth = scenario.truth
+    found = _climb(study, width) if rows is None else study.each(rows)
+    name, truth = study.about
+    low, high = np.moveaxis([sets.ends for sets in found], 2, 0)
+    widths = high - low
+    robust, ordinary = widths.mean(-1).T
+    covers, ordinary_covers = ((low <= truth) & (truth <= high)).mean(-1).T
     return SampleSize(
-        scenario.name,
+        name,
         truth,
         float(width),
         interval,
-        scenario.share,
+        float(share),
         np.array([sets.n for sets in found]),
-        each(_mean_width),
-        each(lambda s: float((s.high - s.low).std(ddof=1) / np.sqrt(len(s.low)))),
-        each(lambda s: float((s.ordinary_high - s.ordinary_low).mean())),
-        each(lambda s: float(((s.low <= truth) & (truth <= s.high)).mean())),
-        each(lambda s: float(((s.ordinary_low <= truth) & (truth <= s.ordinary_high)).mean())),
-        each(lambda s: s.warned),
+        robust,
+        widths[:, 0].std(-1, ddof=1) / np.sqrt(n_sets),
+        ordinary,
+        covers,
+        ordinary_covers,
+        np.array([sets.warned for sets in found]),
         n_sets,
     )
 
 
-def _climb(run: Runner, target: float) -> list[Simulated]:
+def _climb(study: Study, target: float) -> list[Simulated]:
     """Sizes from 100 upwards: widths fall like 1/sqrt(n), which says where to look next."""
-    n, found = 100, [run.one(100, 0, 1)]
+    n, found = 100, [study.simulate(100, 0, 1)]
     while (width := _mean_width(found[-1])) > target and len(found) < _MOST_SIZES:
         n = int(np.ceil(n * np.clip(1.3 * (width / target) ** 2, 1.4, 4.0)))
-        found.append(run.one(n, len(found), len(found) + 1))
+        found.append(study.simulate(n, len(found), len(found) + 1))
     return found
 
 
 def _mean_width(sets: Simulated) -> float:
-    return float((sets.high - sets.low).mean())
+    low, high = sets.ends[0]
+    return float((high - low).mean())
 
 
 def _crossing(rows: IntArray, width: Array, target: float) -> int | None:
