@@ -112,8 +112,8 @@ partition, seed, progress
     >>> from tvdbayes import plan
     >>> two, model = [[1, 0], [1, 1]], tb.Model(tb.Poisson())
     >>> options = {"coefficient": "x1", "n_sets": 5, "n_draws": 50}
-    >>> plan.power(model, two, [1.0, 0.8], rows=[20, 200], **options).power
-    array([0.6, 1. ])
+    >>> plan.power(model, two, [1.0, 0.2], rows=[50, 400], **options).power
+    array([0.4, 1. ])
     """
     study = Study(
         model,

@@ -24,13 +24,16 @@ from tvdbayes.plots.bounds import (
     plot_power,
     plot_sample_size,
 )
-from tvdbayes.plots.calibration import plot_calibration, plot_groups
-from tvdbayes.plots.coefficients import plot_coefficients
+from tvdbayes.plots.checks import (
+    plot_calibration,
+    plot_groups,
+    plot_pit,
+    plot_residuals,
+    plot_rootogram,
+)
+from tvdbayes.plots.coefficients import plot_coefficients, plot_sensitivity
 from tvdbayes.plots.misfit import plot_misfit
-from tvdbayes.plots.residuals import plot_pit, plot_residuals
-from tvdbayes.plots.rootogram import plot_rootogram
 from tvdbayes.plots.rows import plot_rows
-from tvdbayes.plots.sensitivity import plot_sensitivity
 
 __all__ = [
     "plot_bands",

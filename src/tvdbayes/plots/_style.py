@@ -32,6 +32,7 @@ __all__ = [
     "Style",
     "axes_for",
     "dots",
+    "finished",
     "intervals",
     "label_axes",
     "label_bars",
@@ -40,6 +41,7 @@ __all__ = [
     "new_figure",
     "numbers",
     "percent",
+    "points",
     "title_above",
     "wrapped",
 ]
@@ -74,6 +76,8 @@ _LINE = 15.0
 """Height of a line of text and what is around it, in points."""
 _MARGIN = 30.0
 """What the last name of the x axis, and the layout, may take at the right, in points."""
+_MANY = 5000
+"""Points from which they are stored as an image in files of vectors."""
 _MOST_LINES, _UPRIGHT = 3, 24
 """Lines of the name of a bar, and characters of one that stands upright."""
 
@@ -87,6 +91,15 @@ class Style:
     marker: str
     fill: str
     line: str
+
+    @property
+    def looks(self) -> dict[str, Any]:
+        """Its colours and marker, as matplotlib calls them."""
+        return {
+            "color": self.colour,
+            "marker": self.marker,
+            "markerfacecolor": self.fill,
+        }
 
 
 ROBUST = Style("robust", "#0072B2", "o", "#0072B2", "-")
@@ -196,6 +209,15 @@ def title_above(ax: Axes, title: str) -> None:
     ax.set_title(_broad(ax, title), fontsize=TEXT, loc="right", pad=pad, **PLAIN)
 
 
+def finished(ax: Axes, xlabel: str, ylabel: str, title: str = "") -> Axes:
+    """The axes with a legend, names and a title, in this order: each looks at what is there."""
+    legend_above(ax)
+    label_axes(ax, xlabel, ylabel)
+    if title:
+        title_above(ax, title)
+    return ax
+
+
 def intervals(
     ax: Axes, at: Array, low: Array, high: Array, style: Style, *, upright: bool = False
 ) -> None:
@@ -206,16 +228,15 @@ def intervals(
 
 def dots(ax: Axes, x: Array, y: Array, style: Style, label: str | None = None) -> None:
     """Draw a point in each place, and name them for the legend, by the fit unless given."""
-    ax.plot(
-        x,
-        y,
-        linestyle="none",
-        marker=style.marker,
-        markersize=5,
-        color=style.colour,
-        markerfacecolor=style.fill,
-        label=style.label if label is None else label,
-    )
+    label = style.label if label is None else label
+    ax.plot(x, y, linestyle="none", markersize=5, label=label, **style.looks)
+
+
+def points(
+    ax: Axes, x: Array, y: Array, size: float | Array, label: str | None, **looks: Any
+) -> None:
+    """Draw many points."""
+    ax.scatter(x, y, size, label=label, rasterized=len(x) > _MANY, **looks)
 
 
 def numbers(name: str, values: ArrayLike, length: int | None = None) -> Array:

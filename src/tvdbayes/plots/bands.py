@@ -1,6 +1,7 @@
 """Predictions over a covariate, of the robust and the likelihood fit, with the data."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,11 +15,11 @@ from tvdbayes.plots._style import (
     ROBUST,
     axes_for,
     dots,
+    finished,
     intervals,
-    label_axes,
     label_bars,
-    legend_above,
     numbers,
+    points,
 )
 
 __all__ = ["plot_bands"]
@@ -31,9 +32,6 @@ _APART = 0.12
 
 _JITTER = 0.2
 """Whole numbers are moved by up to this, so that equal points do not hide each other."""
-
-_MANY = 5000
-"""Points from which they are stored as an image in files of vectors."""
 
 
 def plot_bands(
@@ -60,10 +58,6 @@ def plot_bands(
     xlabel, ylabel : str
         What x and the outcome are called.
     ax : matplotlib.axes.Axes, optional
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Examples
     --------
@@ -94,9 +88,7 @@ def plot_bands(
         _points(ax, observed, levels)
     if levels is not None:
         label_bars(ax, levels)
-    legend_above(ax)
-    label_axes(ax, xlabel, ylabel)
-    return ax
+    return finished(ax, xlabel, ylabel)
 
 
 def _points(
@@ -109,22 +101,14 @@ def _points(
     y = numbers("outcomes of observed", seen, len(x))
     flagged = numbers("flags of observed", flag, len(x)) > 0
     x, y = _moved(x, rng), _moved(y, rng)
-    for which, colour, marker, label in (
-        (~flagged, CHANCE, "o", "rows"),
-        (flagged, FLAGGED, "x", "flagged rows"),
+    good: dict[str, Any] = {"color": CHANCE, "marker": "o", "alpha": 0.5, "linewidths": 0}
+    bad: dict[str, Any] = {"color": FLAGGED, "marker": "x", "alpha": 0.9, "linewidths": 1.0}
+    for which, size, label, looks in (
+        (~flagged, 8, "rows", good),
+        (flagged, 20, "flagged rows", bad),
     ):
-        ax.scatter(
-            x[which],
-            y[which],
-            8 if marker == "o" else 20,
-            color=colour,
-            marker=marker,
-            alpha=0.5 if marker == "o" else 0.9,
-            linewidths=0 if marker == "o" else 1.0,
-            zorder=1,
-            rasterized=int(which.sum()) > _MANY,
-            label=label if which.any() else None,
-        )
+        shown = label if which.any() else None
+        points(ax, x[which], y[which], size, shown, zorder=1, **looks)
 
 
 def _codes(at: ArrayLike, levels: Sequence[str]) -> list[int]:

@@ -1,6 +1,7 @@
 """Guarantees beside observed errors, parameter sets, and sample sizes."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,10 +18,8 @@ from tvdbayes.plots._style import (
     ORDINARY,
     ROBUST,
     axes_for,
-    label_axes,
-    legend_above,
+    finished,
     numbers,
-    title_above,
 )
 
 __all__ = ["plot_bound", "plot_parameter_set", "plot_power", "plot_sample_size"]
@@ -60,10 +59,6 @@ def plot_bound(
         Whether x is drawn on a logarithmic scale.
     ax : matplotlib.axes.Axes, optional
 
-    Returns
-    -------
-    matplotlib.axes.Axes
-
     Examples
     --------
     >>> from tvdbayes.bounds import tvd_radius
@@ -86,11 +81,7 @@ def plot_bound(
     for (name, values), marker in zip((happened or {}).items(), "osD", strict=False):
         seen = numbers(name, values, len(at))
         ax.plot(at, seen, marker, color=INK, markersize=4, markerfacecolor="white", label=name)
-    legend_above(ax)
-    label_axes(ax, xlabel, ylabel)
-    if title:
-        title_above(ax, title)
-    return ax
+    return finished(ax, xlabel, ylabel, title)
 
 
 def plot_parameter_set(found: ParameterSet, ax: Axes | None = None) -> Axes:
@@ -105,16 +96,12 @@ def plot_parameter_set(found: ParameterSet, ax: Axes | None = None) -> Axes:
         Of one or two parameters.
     ax : matplotlib.axes.Axes, optional
 
-    Returns
-    -------
-    matplotlib.axes.Axes
-
     Examples
     --------
-    >>> import numpy as np, tvdbayes as tb
+    >>> import tvdbayes as tb
     >>> from tvdbayes.plots import plot_parameter_set
-    >>> cells = tb.Cells.from_rows(np.ones((200, 1)), np.random.default_rng(0).poisson(3, 200))
-    >>> rates = np.log(np.linspace(2, 4, 11))[:, None]
+    >>> cells = tb.Cells.from_counts([[1], [1], [1]], [0, 1, 3], [40, 30, 10])
+    >>> rates = [[-1.0], [-0.5], [0.0], [0.5]]
     >>> found = tb.bounds.parameter_set(tb.Model(tb.Poisson()), cells, 0.1, theta=rates)
     >>> plot_parameter_set(found).get_title(loc="right")
     'If at most 10% of the rows are wrong.'
@@ -133,17 +120,15 @@ def plot_parameter_set(found: ParameterSet, ax: Axes | None = None) -> Axes:
             x, 0, limit, where=inside, color=ROBUST.colour, alpha=0.2, linewidth=0, label="the set"
         )
         ax.set_ylim(bottom=0)
-        names = (found.names[0], "share of the data")
+        ylabel = "share of the data"
     else:
         x, y = found.values.T
         out = ~found.inside
         ax.plot(x[out], y[out], ".", color=CHANCE, markersize=2, label="excluded")
         ax.plot(*found.set.T, "o", color=ROBUST.colour, markersize=4, label="the set")
-        names = (found.names[0], found.names[1])
-    legend_above(ax)
-    label_axes(ax, *names)
-    title_above(ax, f"If at most {found.share:.0%} of the rows are wrong.")
-    return ax
+        ylabel = found.names[1]
+    title = f"If at most {found.share:.0%} of the rows are wrong."
+    return finished(ax, found.names[0], ylabel, title)
 
 
 def plot_sample_size(found: SampleSize, ax: Axes | None = None) -> Axes:
@@ -154,18 +139,12 @@ def plot_sample_size(found: SampleSize, ax: Axes | None = None) -> Axes:
     found : SampleSize
     ax : matplotlib.axes.Axes, optional
 
-    Returns
-    -------
-    matplotlib.axes.Axes
-
     Examples
     --------
-    >>> import numpy as np, tvdbayes as tb
+    >>> import tvdbayes as tb
     >>> from tvdbayes.plots import plot_sample_size
-    >>> found = tb.plan.sample_size(
-    ...     tb.Model(tb.Poisson()), [[1.0]], [np.log(3)], coefficient=0, width=0.15,
-    ...     rows=[200, 800], n_sets=2, n_draws=10,
-    ... )
+    >>> options = {"width": 0.15, "rows": [200, 800], "n_sets": 2, "n_draws": 10}
+    >>> found = tb.plan.sample_size(tb.Model(tb.Poisson()), [[1]], [1], coefficient=0, **options)
     >>> plot_sample_size(found).get_ylabel()
     'width of the 90% interval of x0'
     """
@@ -173,17 +152,12 @@ def plot_sample_size(found: SampleSize, ax: Axes | None = None) -> Axes:
     _both(ax, found.rows, found.width, found.error, found.ordinary_width)
     ax.set_ylim(bottom=0)
     ax.axhline(found.target, color=INK, linewidth=1, linestyle=":", label="wanted")
+    title = f"{found.rows[-1]:,} rows are not enough."
     if found.needed is not None:
         ax.axvline(found.needed, color=INK, linewidth=1, linestyle="--", label="needed")
-    legend_above(ax)
-    label_axes(ax, "rows", f"width of the {found.interval:.0%} interval of {found.coefficient}")
-    title_above(
-        ax,
-        f"{found.rows[-1]:,} rows are not enough."
-        if found.needed is None
-        else f"About {found.needed:,} rows are needed.",
-    )
-    return ax
+        title = f"About {found.needed:,} rows are needed."
+    ylabel = f"width of the {found.interval:.0%} interval of {found.coefficient}"
+    return finished(ax, "rows", ylabel, title)
 
 
 def plot_power(found: Power, ax: Axes | None = None) -> Axes:
@@ -194,18 +168,12 @@ def plot_power(found: Power, ax: Axes | None = None) -> Axes:
     found : Power
     ax : matplotlib.axes.Axes, optional
 
-    Returns
-    -------
-    matplotlib.axes.Axes
-
     Examples
     --------
     >>> import tvdbayes as tb
     >>> from tvdbayes.plots import plot_power
-    >>> found = tb.plan.power(
-    ...     tb.Model(tb.Poisson()), [[1, 0], [1, 1]], [1.0, 0.5], coefficient="x1",
-    ...     rows=[50, 200], n_sets=2, n_draws=10,
-    ... )
+    >>> options = {"coefficient": "x1", "rows": [50, 200], "n_sets": 2, "n_draws": 10}
+    >>> found = tb.plan.power(tb.Model(tb.Poisson()), [[1, 0], [1, 1]], [1.0, 0.5], **options)
     >>> ax = plot_power(found)
     >>> [label.get_text() for label in ax.get_xticklabels()], ax.get_xlabel()
     (['50', '200'], 'rows')
@@ -213,33 +181,15 @@ def plot_power(found: Power, ax: Axes | None = None) -> Axes:
     ax = axes_for(ax)
     _both(ax, found.rows, found.power, found.error, found.ordinary_power)
     ax.set_ylim(-0.03, 1.03)
-    legend_above(ax)
-    label_axes(ax, "rows", f"probability that the interval of {found.coefficient} excludes 0")
-    return ax
+    return finished(ax, "rows", f"probability that the interval of {found.coefficient} excludes 0")
 
 
 def _both(ax: Axes, rows: IntArray, robust: Array, error: Array, ordinary: Array) -> None:
     """Robust with two Monte-Carlo errors, and ordinary, against the rows that were tried."""
     ax.set_xscale("log")
-    ax.errorbar(
-        rows,
-        robust,
-        2 * error,
-        color=ROBUST.colour,
-        marker=ROBUST.marker,
-        markersize=5,
-        capsize=2,
-        label=ROBUST.label,
-    )
-    ax.plot(
-        rows,
-        ordinary,
-        ORDINARY.line,
-        color=ORDINARY.colour,
-        marker=ORDINARY.marker,
-        markerfacecolor=ORDINARY.fill,
-        markersize=5,
-        label=ORDINARY.label,
-    )
+    looks: dict[str, Any] = {"markersize": 5, "capsize": 2, "label": ROBUST.label}
+    ax.errorbar(rows, robust, 2 * error, **looks, **ROBUST.looks)
+    looks = {"markersize": 5, "linestyle": ORDINARY.line, "label": ORDINARY.label}
+    ax.plot(rows, ordinary, **looks, **ORDINARY.looks)
     ax.set_xticks(rows, [f"{n:,}" for n in rows])
     ax.minorticks_off()

@@ -10,12 +10,10 @@ from tvdbayes.plots._style import (
     ROBUST,
     axes_for,
     dots,
+    finished,
     intervals,
-    label_axes,
     label_lines,
-    legend_above,
     percent,
-    title_above,
 )
 from tvdbayes.results.misfit import Misfit
 
@@ -26,8 +24,6 @@ _BARS = 20
 
 _THINNEST = 0.002
 """Width of the bars together, where all draws are the same."""
-
-_SHARE = "share of the data the model cannot explain"
 
 
 def plot_misfit(misfit: Misfit, ax: Axes | None = None) -> Axes:
@@ -40,10 +36,6 @@ def plot_misfit(misfit: Misfit, ax: Axes | None = None) -> Axes:
     ----------
     misfit : Misfit
     ax : matplotlib.axes.Axes, optional
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Examples
     --------
@@ -62,8 +54,7 @@ def plot_misfit(misfit: Misfit, ax: Axes | None = None) -> Axes:
     _histogram(ax, misfit.draws, ROBUST.colour, "of these data", "")
     ax.axvline(misfit.lower, color=INK, linestyle="--", label=f"at least: {misfit.lower:.1%}")
     ax.set(yticks=[], ylim=(0, 1.05))
-    _finish(ax, misfit, "relative frequency")
-    return ax
+    return _finished(ax, misfit, "relative frequency")
 
 
 def _histogram(ax: Axes, draws: Array, colour: str, label: str, hatch: str) -> None:
@@ -97,18 +88,13 @@ def _by_level(misfit: Misfit, ax: Axes | None) -> Axes:
     lower = each("lower")
     ax.plot(lower, at, "|", color=INK, markersize=11, markeredgewidth=1.6, label="at least")
     label_lines(ax, tuple(parts))
-    _finish(ax, misfit, "")
-    return ax
+    return _finished(ax, misfit, "")
 
 
-def _finish(ax: Axes, misfit: Misfit, ylabel: str) -> None:
+def _finished(ax: Axes, misfit: Misfit, ylabel: str) -> Axes:
     ax.set_xlim(left=0)
     percent(ax)
-    legend_above(ax)
-    label_axes(ax, _SHARE, ylabel)
-    title_above(
-        ax,
-        f"At least {misfit.lower:.1%} of the rows do not come from the fitted model."
-        if misfit.lower > 0
-        else "No more is unexplained than chance alone would leave.",
-    )
+    title = "No more is unexplained than chance alone would leave."
+    if misfit.lower > 0:
+        title = f"At least {misfit.lower:.1%} of the rows do not come from the fitted model."
+    return finished(ax, "share of the data the model cannot explain", ylabel, title)

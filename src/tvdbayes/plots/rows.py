@@ -15,9 +15,9 @@ from tvdbayes.plots._style import (
     PLAIN,
     SMALL,
     axes_for,
-    label_axes,
-    legend_above,
+    finished,
     numbers,
+    points,
 )
 
 __all__ = ["plot_rows"]
@@ -30,8 +30,6 @@ _LONGEST = 20
 _SIDES = ((0, 1), (1, 0), (-1, 0), (0, -1))
 _GAP = 5.0
 """Where a name may stand, and how far off its point."""
-_MANY = 5000
-"""Points from which they are stored as an image in files of vectors."""
 
 
 def plot_rows(
@@ -63,10 +61,6 @@ def plot_rows(
     labels : sequence of str, length n, optional
         What rows are called; their numbers unless given. At most ten are shown, as there is room.
 
-    Returns
-    -------
-    matplotlib.axes.Axes
-
     Examples
     --------
     >>> from tvdbayes.plots import plot_rows
@@ -87,21 +81,14 @@ def plot_rows(
         (~flagged, CHANCE, "o", "others"),
         (flagged, FLAGGED, "D", "flagged"),
     ):
-        ax.scatter(
-            at[which],
-            height[which],
-            4 + 28 * np.clip(sure[which], 0, 1) if which.any() else 12,
-            color=colour,
-            marker=marker,
-            linewidths=0,
-            rasterized=int(which.sum()) > _MANY,
-            label=f"{label} ({which.sum()} rows)",
-        )
+        size = 4 + 28 * np.clip(sure[which], 0, 1) if which.any() else 12.0
+        shown = f"{label} ({which.sum()} rows)"
+        looks = {"color": colour, "marker": marker, "linewidths": 0}
+        points(ax, at[which], height[which], size, shown, **looks)
     ax.set_ylim(-0.05, 1.15)
     ax.set_yticks([0, 0.25, 0.5, 0.75, 1])
     ax.margins(x=0.04)
-    legend_above(ax)
-    label_axes(ax, "row", "unexplained share of the row")
+    finished(ax, "row", "unexplained share of the row")
     if order is None:
         # Of equal rows any are named, so that names are not crowded at one end.
         any_order = np.random.default_rng(0).random(n)
@@ -109,13 +96,10 @@ def plot_rows(
     else:
         positions = numbers("order", order).astype(np.intp)
     worst = positions[flagged[positions]]
-    called = (f"{at[i]:.15g}" if labels is None else labels[i] for i in worst[:_TRIED])
-    _name(ax, at, height, worst, [_short(name) for name in called])
+    called = [f"{at[i]:.15g}" if labels is None else labels[i] for i in worst[:_TRIED]]
+    short = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in called]
+    _name(ax, at, height, worst, short)
     return ax
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
 
 
 def _name(ax: Axes, at: Array, height: Array, flagged: IntArray, called: Sequence[str]) -> None:
