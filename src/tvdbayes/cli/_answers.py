@@ -13,10 +13,12 @@ from tvdbayes.cli._words import noted, plain, printable
 from tvdbayes.fitting import Fit
 from tvdbayes.fitting.story import story_of
 from tvdbayes.report import INTERVAL, Story
+from tvdbayes.results.comparison import Comparison
 from tvdbayes.results.rows import SCORES
+from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.summary import Summary
 
-__all__ = ["Answers", "finite"]
+__all__ = ["Answers", "finite", "lacking", "lines_of"]
 
 _SHOWN = 10
 _MISFIT = (
@@ -30,15 +32,17 @@ _SAID_ELSEWHERE = ("search", "ordinary search", "groups", "ordinary fit", "misfi
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What is told about a fit, and what it has warned of."""
+    """What is told about a fit, and what it has warned of; no story where it lacks answers."""
 
     fit: Fit
-    story: Story
+    story: Story | None
     notes: tuple[str, ...]
 
     @classmethod
     def of(cls, fit: Fit, notes: list[str], *, page: bool) -> "Answers":
         """Ask the fit; `notes` are what it has warned of so far, `page` is whether one is made."""
+        if why := lacking(fit.options):
+            return cls(fit, None, (*notes, why))
         with noted() as more:
             story = story_of(fit, averages=page)
         found = [
@@ -50,23 +54,9 @@ class Answers:
 
     def show(self) -> None:
         """Print for a reader."""
-        story, posterior = self.story, self.story.posterior
-        click.echo(heading(printable(story.formula)))
-        more = f" ({story.n_left_out:,} more left out)" if story.n_left_out else ""
-        click.echo(
-            paragraph(
-                f"{posterior.model.family.name} by {posterior.method}: "
-                f"{posterior.cells.n_obs:,.12g} rows{more}, {posterior.n_draws:,} draws, seed "
-                f"{posterior.seed}"
-            )
-        )
-        if story.summary is not None:
-            click.echo(f"\n{_coefficients(story, story.summary)}")
-        if story.rows_used is not None:
-            click.echo(f"\n{heading('Rows used')}\n{paragraph(plain(story.rows_used))}")
-        if story.misfit is not None:
-            click.echo(f"\n{heading('Unexplained')}\n{paragraph(str(story.misfit))}")
-        click.echo(f"\n{_suspects(story)}")
+        click.echo(heading(printable(self.fit.formula)))
+        parts = _bare(self.fit) if self.story is None else _told(self.story)
+        click.echo("\n\n".join(parts))
         if self.notes:
             click.echo()
         for text in self.notes:
@@ -74,26 +64,78 @@ class Answers:
 
     def to_json(self) -> dict[str, Any]:
         """The same for a machine; rows count from 0, as everywhere."""
-        story, posterior, summary = self.story, self.story.posterior, self.story.summary
+        posterior = self.fit.posterior
+        told = {
+            "parameters": list(self.fit.param_names),
+            "estimate": self.fit.estimate.tolist(),
+        }
         return {
             "tvdbayes": __version__,
-            "formula": story.formula,
+            "formula": self.fit.formula,
             "family": posterior.model.family.name,
-            "divergence": posterior.divergence.name,
-            "refine": posterior.refine,
-            "n_rows": story.n_rows,
-            "n_cells": posterior.cells.n_cells,
-            "rows_used": None if story.rows_used is None else plain(story.rows_used),
-            "rounding": story.rounding,
-            "n_left_out": story.n_left_out,
+            "n_rows": self.fit.n_rows,
             "n_draws": posterior.n_draws,
             "seed": posterior.seed,
-            "interval": INTERVAL,
-            "coefficients": [] if summary is None else _coefficients_by_name(summary),
-            "misfit": {name: finite(getattr(story.misfit, name, None)) for name in _MISFIT},
-            "flagged_rows": _flagged_rows(story),
+            **(told if self.story is None else _facts(self.story)),
             "warnings": list(self.notes),
         }
+
+
+def lacking(options: Options) -> str:
+    """Why a fit with these options lacks answers; empty if it has all of them."""
+    if options.network is not None:
+        return (
+            "A network has no coefficients, so there are no table and no report here. "
+            "tvdbayes.load reads the file of the fit, for predictions and effects."
+        )
+    if options.base_measure is not None:
+        return (
+            "The mass of a prior is no row, so the unexplained share, suspicious rows and the "
+            "report are not available."
+        )
+    return ""
+
+
+def _bare(fit: Fit) -> list[str]:
+    """What is told of a fit that lacks answers."""
+    said = paragraph(repr(fit.posterior))
+    return [said] if fit.options.network is not None else [said, str(fit.summary())]
+
+
+def _told(story: Story) -> list[str]:
+    """What is told of any other."""
+    posterior = story.posterior
+    more = f" ({story.n_left_out:,} more left out)" if story.n_left_out else ""
+    parts = [
+        paragraph(
+            f"{posterior.model.family.name} by {posterior.method}: "
+            f"{posterior.cells.n_obs:,.12g} rows{more}, {posterior.n_draws:,} draws, seed "
+            f"{posterior.seed}"
+        )
+    ]
+    if story.summary is not None:
+        parts.append(_coefficients(story, story.summary))
+    if story.rows_used is not None:
+        parts.append(f"{heading('Rows used')}\n{paragraph(plain(story.rows_used))}")
+    if story.misfit is not None:
+        parts.append(f"{heading('Unexplained')}\n{paragraph(str(story.misfit))}")
+    return [*parts, _suspects(story)]
+
+
+def _facts(story: Story) -> dict[str, Any]:
+    posterior, summary = story.posterior, story.summary
+    return {
+        "divergence": posterior.divergence.name,
+        "refine": posterior.refine,
+        "n_cells": posterior.cells.n_cells,
+        "rows_used": None if story.rows_used is None else plain(story.rows_used),
+        "rounding": story.rounding,
+        "n_left_out": story.n_left_out,
+        "interval": INTERVAL,
+        "coefficients": [] if summary is None else lines_of(summary, "name"),
+        "misfit": {name: finite(getattr(story.misfit, name, None)) for name in _MISFIT},
+        "flagged_rows": _flagged_rows(story),
+    }
 
 
 def _coefficients(story: Story, summary: Summary) -> str:
@@ -117,17 +159,18 @@ def _coefficients(story: Story, summary: Summary) -> str:
             Column("", ["*" if one else " " for one in story.differs]),
             Column("difference", mean("diff"), needed=False),
             Column(span, interval("diff_low", "diff_high"), needed=False),
-        ]
+        ],
+        bold=True,
     )
     mark = "* " if story.differs.any() else ""
-    head, *lines = shown.split("\n")
-    return "\n".join([heading(head), *lines, paragraph(mark + plain(story.comparison), "  ")])
+    return f"{shown}\n{paragraph(mark + plain(story.comparison), '  ')}"
 
 
-def _coefficients_by_name(summary: Summary) -> list[dict[str, Any]]:
+def lines_of(found: Summary | Comparison, called: str) -> list[dict[str, Any]]:
+    """The lines of a table by name, for JSON."""
     return [
-        {"name": name, **{key: finite(column[i]) for key, column in summary.columns.items()}}
-        for i, name in enumerate(summary.names)
+        {called: name, **{key: finite(column[i]) for key, column in found.columns.items()}}
+        for i, name in enumerate(found.names)
     ]
 
 
@@ -144,17 +187,13 @@ def _suspects(story: Story) -> str:
         Column("seen", [number(v) for v in worst["observed"]]),
         Column("expected", ["<0.001" if v < 1e-3 else number(v) for v in worst["expected"]]),
         Column("unexplained", [f"{v:.0%}" for v in worst["score"]], needed=False),
-        *(
-            [Column("used", [f"{v:.0%}" for v in worst["kept"]], needed=False)]
-            if "kept" in worst
-            else []
-        ),
     ]
     told = f"{story.flagged}{' (*)' if story.n_flagged else ''}. {story.equal_rows} "
     if story.data.n_grouped is None:
         told += "Row 0 is the first below the header. "
     told += "Seen and expected count rows with this outcome and the same or nearby covariates."
     if "kept" in worst:
+        columns.append(Column("used", [f"{v:.0%}" for v in worst["kept"]], needed=False))
         told += " Used is the share of a row that the robust fit is made of."
     return "\n".join([heading("Most suspicious rows"), paragraph(told), table(columns)])
 

@@ -12,8 +12,7 @@ import click
 import numpy as np
 
 from tvdbayes._errors import Interrupted
-from tvdbayes.cli._answers import finite
-from tvdbayes.cli._bare import lacking
+from tvdbayes.cli._answers import finite, lacking
 from tvdbayes.cli._request import Request
 from tvdbayes.cli._text import heading, in_words, joined, note, paragraph
 from tvdbayes.cli._words import noted, plain, printable
@@ -62,8 +61,9 @@ class Pilot:
         return self.setup + self.per_draw * options.n_draws / jobs + self.floor
 
 
-def run_check(request: Request, *, as_json: bool) -> None:
+def run_check(*, as_json: bool, **model: Any) -> None:
     """Encode the data, time the first draws, and print."""
+    request = Request.of(**model)
     source = request.open()
     with noted() as notes:
         options = request.options_for(source)

@@ -1,7 +1,6 @@
 """``tvdbayes demo``: real data into which errors were typed, and what each fit makes of them."""
 
 import shlex
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,11 +10,10 @@ import numpy as np
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import BoolArray
-from tvdbayes.cli._answers import Answers
 from tvdbayes.cli._fit import answer, write
 from tvdbayes.cli._outputs import whole_folder, write_csv
 from tvdbayes.cli._request import Request
-from tvdbayes.cli._text import Column, heading, paragraph, table
+from tvdbayes.cli._text import Column, paragraph, table
 from tvdbayes.data.sources import open_source
 from tvdbayes.fitting import Fit, fit
 
@@ -51,12 +49,12 @@ def run_demo(out: Path) -> None:
     click.echo()
     with whole_folder(out) as staged:
         source = open_source(typed)
-        answers = answer(request, source, quiet=False, tell=partial(Answers.of, page=True))
+        answers = answer(request, source, quiet=False, page=True)
         write(answers, source, staged, "csv", command)
         write_csv(typed, staged / _DATA)
     ordinary = fit(_FORMULA, true, divergence="kld", progress=False)
     answers.show()
-    click.echo(f"\n{_found(answers, wrong)}\n\n{_law(answers.fit, ordinary)}")
+    click.echo(f"\n{_found(answers.fit, wrong)}\n\n{_law(answers.fit, ordinary)}")
     click.echo("\nThe same from the data that were written:")
     click.echo("  " + command.replace(_DATA, f"{_DATA} \\\n     ", 1))
     click.echo(f"\nReport: {out / 'report.html'}")
@@ -84,9 +82,9 @@ def _van_drivers() -> "pd.DataFrame":
     )
 
 
-def _found(answers: Answers, wrong: BoolArray) -> str:
+def _found(with_errors: Fit, wrong: BoolArray) -> str:
     """How many of the errors were found, and how many good rows were flagged."""
-    flag = answers.story.rows["flag"].to_numpy(bool)
+    flag = with_errors.rows()["flag"].to_numpy(bool)
     return paragraph(
         f"{(flag & wrong).sum()} of the {wrong.sum()} months with an error are flagged, and "
         f"{(flag & ~wrong).sum()} of the other {(~wrong).sum()}."
@@ -108,5 +106,4 @@ def _law(with_errors: Fit, without: Fit) -> str:
         Column("median", [f"{np.median(change):+.0%}" for change in changes]),
         Column("90% interval", [f"[{low:+.0%}, {high:+.0%}]" for low, high in ends]),
     ]
-    head, *lines = table(columns).split("\n")
-    return "\n".join([heading(head), *lines])
+    return table(columns, bold=True)

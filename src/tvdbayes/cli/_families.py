@@ -38,16 +38,11 @@ def run_families() -> None:
     """Print the table."""
     import click
 
-    from tvdbayes.cli._text import Column, heading, paragraph, table
+    from tvdbayes.cli._text import Column, paragraph, table
     from tvdbayes.models.families import INSIDE
 
-    names, outcomes, links = zip(*named_families(), strict=True)
-    head, *lines = table(
-        [
-            Column("--family", names, left=True),
-            Column("outcomes", outcomes, left=True),
-            Column("--link", links, left=True),
-        ]
-    ).split("\n")
-    click.echo("\n".join([heading(head), *lines, ""]))
+    heads = "--family", "outcomes", "--link"
+    columns = zip(heads, zip(*named_families(), strict=True), strict=True)
+    shown = table([Column(head, cells, left=True) for head, cells in columns], bold=True)
+    click.echo(f"{shown}\n")
     click.echo(paragraph(f"X is one of {', '.join(INSIDE)}. The first link is the default."))

@@ -1,18 +1,16 @@
 """``tvdbayes fit``: from a file to answers and a folder of results."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, redirect_stderr
-from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import click
 
 from tvdbayes._errors import Interrupted
 from tvdbayes.cli._answers import Answers
-from tvdbayes.cli._bare import Bare, told
 from tvdbayes.cli._outputs import (
     DrawsFormat,
     require_writer,
@@ -25,31 +23,29 @@ from tvdbayes.cli._request import Request
 from tvdbayes.cli._text import paragraph
 from tvdbayes.cli._words import noted
 from tvdbayes.data.sources import AbstractSource
-from tvdbayes.fitting import Fit
 from tvdbayes.report import render
 
 __all__ = ["answer", "run_fit", "write"]
 
-Told = TypeVar("Told")
-
 
 def run_fit(
-    request: Request,
+    command: str,
     *,
     out: Path | None,
     draws_format: DrawsFormat,
     as_json: bool,
     quiet: bool,
-    command: str,
+    **model: Any,
 ) -> None:
     """Fit, write, then print: nothing is said of files that are not there."""
+    request = Request.of(**model)
     require_writer(draws_format)
     files: list[str] = []
     with ExitStack() as stack:
         # The folder is made first, so that nobody waits for a fit that cannot be written.
         staged = None if out is None else stack.enter_context(whole_folder(out))
         source = request.open()
-        answers = answer(request, source, quiet, partial(told, page=out is not None))
+        answers = answer(request, source, quiet=quiet, page=out is not None)
         if staged is not None:
             files = write(answers, source, staged, draws_format, command)
     places = [] if out is None else [str(out / name) for name in files]
@@ -61,12 +57,7 @@ def run_fit(
             click.echo(f"\n{paragraph(f'Written to {out}: ' + ', '.join(files) + '.', '  ')}")
 
 
-def answer(
-    request: Request,
-    source: AbstractSource,
-    quiet: bool,
-    tell: Callable[[Fit, list[str]], Told],
-) -> Told:
+def answer(request: Request, source: AbstractSource, *, quiet: bool, page: bool) -> Answers:
     """The fit and what is told of it; an interruption says how many draws were done."""
     done = 0
     try:
@@ -74,7 +65,7 @@ def answer(
             with noted() as notes:
                 fit = request.fit(source)
             done = len(fit.draws)
-            return tell(fit, notes)
+            return Answers.of(fit, notes, page=page)
     except Interrupted:
         raise
     except KeyboardInterrupt as stop:
@@ -95,13 +86,9 @@ def _unwatched() -> Iterator[None]:
 
 
 def write(
-    answers: Answers | Bare,
-    source: AbstractSource,
-    folder: Path,
-    form: DrawsFormat,
-    command: str,
+    answers: Answers, source: AbstractSource, folder: Path, form: DrawsFormat, command: str
 ) -> list[str]:
-    """Write the files, and return their names; a `Bare` fit has no rows, and no report."""
+    """Write the files, and return their names; without a story there are no rows and no report."""
     fit, story = answers.fit, answers.story
     fit.save(folder / "fit.tvd")
     files = ["fit.tvd"]

@@ -5,25 +5,20 @@ from typing import Any
 import click
 
 from tvdbayes._errors import SettingsError
+from tvdbayes.cli._options import examples, value_option
 
 __all__ = ["bound", "plan"]
 
-_ROWS = click.option("--rows", type=click.IntRange(1), required=True, metavar="N", help="Rows.")
-_DELTA = click.option(
+_ROWS = value_option("--rows", click.IntRange(1), "N", "Rows.", required=True)
+_DELTA = value_option(
     "--delta",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    click.FloatRange(0, 1, min_open=True, max_open=True),
+    "P",
+    "Probability that the bound fails.",
     default=0.05,
-    show_default=True,
-    metavar="P",
-    help="Probability that the bound fails.",
 )
-_SHARE = click.option(
-    "--share",
-    type=click.FloatRange(0, 1, max_open=True),
-    default=0.0,
-    show_default=True,
-    metavar="P",
-    help="Share of wrong rows.",
+_SHARE = value_option(
+    "--share", click.FloatRange(0, 1, max_open=True), "P", "Share of wrong rows.", default=0.0
 )
 
 
@@ -34,7 +29,7 @@ def bound() -> None:
 
 @bound.command()
 @_ROWS
-@click.option("--cells", type=click.IntRange(2), required=True, metavar="N", help="Outcomes.")
+@value_option("--cells", click.IntRange(2), "N", "Outcomes.", required=True)
 @_DELTA
 def radius(rows: int, cells: int, delta: float) -> None:
     """How far a table of ROWS rows can be from the law behind it."""
@@ -45,15 +40,15 @@ def radius(rows: int, cells: int, delta: float) -> None:
 
 @bound.command()
 @_ROWS
-@click.option("--x", "n_x", type=click.IntRange(1), required=True, metavar="N", help="Covariates.")
-@click.option("--y", "n_y", type=click.IntRange(2), required=True, metavar="N", help="Outcomes.")
+@value_option("--x", click.IntRange(1), "N", "Covariates.", name="n_x", required=True)
+@value_option("--y", click.IntRange(2), "N", "Outcomes.", name="n_y", required=True)
 @_DELTA
 @click.option("--as-printed", is_flag=True, help="The paper's own bound, which is false.")
-def deviation(rows: int, n_x: int, n_y: int, delta: float, as_printed: bool) -> None:
+def deviation(rows: int, delta: float, **given: Any) -> None:
     """How far the distance of any model can be off, over all parameters at once."""
     from tvdbayes import bounds
 
-    click.echo(str(bounds.deviation(rows, delta, n_x=n_x, n_y=n_y, as_printed=as_printed)))
+    click.echo(str(bounds.deviation(rows, delta, **given)))
 
 
 @bound.command()
@@ -72,7 +67,7 @@ def plan() -> None:
 
 
 @plan.command()
-@click.option("--parameters", type=click.IntRange(1), required=True, metavar="N", help="In all.")
+@value_option("--parameters", click.IntRange(1), "N", "In all.", required=True)
 def groups(parameters: int) -> None:
     """Rows needed for continuous covariates, which are compared in groups."""
     from tvdbayes.plan import groups as plan_groups
@@ -80,30 +75,36 @@ def groups(parameters: int) -> None:
     click.echo(str(plan_groups(parameters)))
 
 
-@plan.command(
-    epilog="\b\nExample:\n  tvdbayes plan rows --coefficients 1,0.5 --width 0.2 --share 0.1"
-)
-@click.option("--family", default="poisson", show_default=True, metavar="NAME", help="The law.")
-@click.option(
+@plan.command(epilog=examples("tvdbayes plan rows --coefficients 1,0.5 --width 0.2 --share 0.1"))
+@value_option("--family", str, "NAME", "The law.", default="poisson")
+@value_option(
     "--coefficients",
+    str,
+    "A,B,...",
+    "Expected intercept and slopes; the width is that of the last.",
     required=True,
-    metavar="A,B,...",
-    help="Expected intercept and slopes; the width is that of the last.",
 )
-@click.option(
+@value_option(
     "--width",
-    type=click.FloatRange(0, min_open=True),
+    click.FloatRange(0, min_open=True),
+    "W",
+    "Width of its 90 % interval that is wanted.",
     required=True,
-    metavar="W",
-    help="Width of its 90 % interval that is wanted.",
 )
 @click.option("--binary", is_flag=True, help="Covariates are 0 or 1, not standard normal.")
 @_SHARE
-@click.option(
-    "--shift", type=float, default=20.0, show_default=True, metavar="N", help="Of wrong outcomes."
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N")
-def rows(coefficients: str, width: float, **scenario: Any) -> None:
+@value_option("--shift", float, "N", "Of wrong outcomes.", default=20.0)
+@value_option("--seed", click.IntRange(0), "N", None, default=0)
+def rows(
+    *,
+    family: str,
+    coefficients: str,
+    width: float,
+    binary: bool,
+    share: float,
+    shift: float,
+    seed: int,
+) -> None:
     """Rows until the interval of a coefficient is so narrow, by simulation."""
     import numpy as np
 
@@ -118,11 +119,11 @@ def rows(coefficients: str, width: float, **scenario: Any) -> None:
         raise SettingsError(
             f"--coefficients takes numbers with commas, such as 1,0.5; got {coefficients!r}."
         ) from error
-    model = Model(family_by_name(scenario["family"], None))
+    model = Model(family_by_name(family, None))
 
     def design(rng: np.random.Generator, n: int) -> Any:
         shape = (n, len(theta) - 1)
-        x = rng.integers(0, 2, shape) if scenario["binary"] else rng.normal(size=shape)
+        x = rng.integers(0, 2, shape) if binary else rng.normal(size=shape)
         return np.column_stack([np.ones(n), x])
 
     with progress_bar(None, "simulated data sets") as report:
@@ -132,9 +133,9 @@ def rows(coefficients: str, width: float, **scenario: Any) -> None:
             theta,
             coefficient=len(theta) - 1,
             width=width,
-            share=scenario["share"],
-            contaminant=shifted_by(scenario["shift"]) if scenario["share"] else None,
-            seed=scenario["seed"],
+            share=share,
+            contaminant=shifted_by(shift) if share else None,
+            seed=seed,
             progress=report,
         )
     click.echo(str(found))

@@ -1,4 +1,4 @@
-"""Options of a fit as options of the command line."""
+"""Options of the command line, and among them those of a fit."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,21 +10,43 @@ from tvdbayes._errors import TVDBayesError
 from tvdbayes.cli._words import FLAGS, plain
 from tvdbayes.sampling.options import DEFAULTS, OPTIONS
 
-__all__ = ["model_option"]
+__all__ = ["examples", "model_option", "value_option"]
+
+
+def examples(*lines: str, title: str = "") -> str:
+    """Lines below the options that keep their breaks, which is what the first character says."""
+    title = title or ("Examples" if len(lines) > 1 else "Example")
+    return "\n".join(["\b", f"{title}:", *(f"  {line}" for line in lines)])
+
+
+def value_option(
+    flag: str,
+    kind: Any,
+    metavar: str | None,
+    about: str | None,
+    *,
+    default: Any = None,
+    name: str | None = None,
+    **more: Any,
+) -> Callable[[Any], Any]:
+    """An option that takes a value, as a decorator; the help says its default, if it has one."""
+    names = (flag,) if name is None else (flag, name)
+    if default is not None:
+        more |= {"default": default, "show_default": True}
+    return click.option(*names, type=kind, metavar=metavar, help=about, **more)
 
 
 def model_option(name: str) -> Callable[[Any], Any]:
-    """An option as a decorator of a command."""
-    option, default = OPTIONS[name], DEFAULTS[name]
-    return click.option(
+    """An option of a fit as a decorator of a command."""
+    option = OPTIONS[name]
+    return value_option(
         FLAGS[name],
-        name,
-        type=click.UNPROCESSED,
+        click.UNPROCESSED,
+        option.metavar,
+        option.about,
+        default=DEFAULTS[name],
+        name=name,
         multiple=option.repeated,
-        default=default,
-        show_default=default is not None,
-        metavar=option.metavar,
-        help=option.about,
         callback=_value,
         shell_complete=partial(_complete, name),
     )

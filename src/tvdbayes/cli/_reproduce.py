@@ -1,7 +1,6 @@
 """``tvdbayes reproduce``: an experiment of the paper by name, as published and corrected."""
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -14,7 +13,9 @@ from tvdbayes.fitting.progress import progress_bar
 
 __all__ = ["run_reproduce"]
 
-BOTH = "both"
+_WORDS = ("setting", "method", "criterion")
+_COLUMNS = (*_WORDS, "median", "error", "published", "difference", "agrees")
+_MOST = 40
 
 
 def run_reproduce(
@@ -25,11 +26,11 @@ def run_reproduce(
     out: Path,
     data: Path | None,
     jobs: int,
-    device: str | None = None,
+    device: str | None,
 ) -> None:
     """Run what is not yet known, write the results of each mode, then say what they are."""
     experiment = experiment_named(name, data, device)
-    for chosen in experiment.modes if mode == BOTH else (mode,):
+    for chosen in experiment.modes if mode == "both" else (mode,):
         started = time.monotonic()
         with progress_bar(None, f"{name}, {chosen}") as progress:
             report = reproduce(
@@ -41,12 +42,7 @@ def run_reproduce(
                 progress=progress,
             )
         seconds = time.monotonic() - started
-        about: dict[str, object] = {
-            "experiment": name,
-            "mode": chosen,
-            "quick": quick,
-            "tvdbayes": __version__,
-        }
+        about = {"experiment": name, "mode": chosen, "quick": quick, "tvdbayes": __version__}
         # What took minutes must not take the place of what took hours.
         folder = out / name / (f"{chosen}-quick" if quick else chosen)
         with whole_folder(folder) as staged:
@@ -61,24 +57,12 @@ def _show(report: Report, title: str) -> None:
     click.echo(heading(title))
     lines = [line for line in report.table if "published" in line] or report.table
     if len(lines) <= _MOST:
-        click.echo(_table(lines))
+        names = [name for name in _COLUMNS if any(name in line for line in lines)]
+        cells = {name: [_cell(line.get(name)) for line in lines] for name in names}
+        click.echo(table([Column(name, cells[name], name in _WORDS) for name in names]))
     if len(lines) < len(report.table) or len(lines) > _MOST:
         click.echo(f"All {len(report.table)} lines are in table.csv.")
     click.echo(f"\n{paragraph(report.text, '  ')}")
-
-
-def _table(lines: Sequence[dict[str, object]]) -> str:
-    names = [name for name in _COLUMNS if any(name in line for line in lines)]
-    columns = [
-        Column(name, [_cell(line.get(name)) for line in lines], left=i < len(_WORDS))
-        for i, name in enumerate(names)
-    ]
-    return table(columns)
-
-
-_WORDS = ("setting", "method", "criterion")
-_COLUMNS = (*_WORDS, "median", "error", "published", "difference", "agrees")
-_MOST = 40
 
 
 def _cell(value: object) -> str:

@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 
 from tvdbayes._errors import SettingsError, StorageError
-from tvdbayes.cli._answers import finite
+from tvdbayes.cli._answers import lines_of
 from tvdbayes.cli._outputs import whole_folder
-from tvdbayes.cli._text import Column, heading, note, number, paragraph, table
+from tvdbayes.cli._text import Column, note, number, paragraph, table
 from tvdbayes.cli._words import noted, printable
 from tvdbayes.fitting import Fit, compare, load
 
@@ -36,22 +36,19 @@ def run_report(path: Path, out: Path | None, title: str | None) -> None:
     click.echo(f"Report: {target}")
 
 
-def run_compare(paths: tuple[Path, ...], *, folds: int, draws: int, as_json: bool) -> None:
+def run_compare(fits: tuple[Path, ...], *, folds: int, draws: int, as_json: bool) -> None:
     """Score fits on rows that they have not seen, and print the best first."""
-    if len(set(paths)) < len(paths):
+    if len(set(fits)) < len(fits):
         raise SettingsError("A file is named twice. Name each fit once.")
-    short = [path.stem for path in paths]
+    short = [path.stem for path in fits]
     if len(set(short)) < len(short):
-        short = [str(path) for path in paths]
-    fits = {name: load_fit(path) for name, path in zip(short, paths, strict=True)}
+        short = [str(path) for path in fits]
+    named = {name: load_fit(path) for name, path in zip(short, fits, strict=True)}
     with noted() as notes:
-        found = compare(fits, n_folds=folds, n_draws=draws)
+        found = compare(named, n_folds=folds, n_draws=draws)
     if as_json:
-        lines = [
-            {"fit": name, **{key: finite(c[i]) for key, c in found.columns.items()}}
-            for i, name in enumerate(found.names)
-        ]
-        click.echo(json.dumps({"fits": lines, "warnings": notes}, indent=2, allow_nan=False))
+        told = {"fits": lines_of(found, "fit"), "warnings": notes}
+        click.echo(json.dumps(told, indent=2, allow_nan=False))
         return
     behind = zip(found["log_diff"], found["log_error"], strict=True)
     shown = table(
@@ -62,22 +59,19 @@ def run_compare(paths: tuple[Path, ...], *, folds: int, draws: int, as_json: boo
             Column("unexplained", [f"{v:.1%}" for v in found["unexplained"]]),
             Column("by chance", [f"{v:.1%}" for v in found["by_chance"]]),
             Column("ranked prob. score", [number(v) for v in found["rps"]], needed=False),
-        ]
+        ],
+        bold=True,
     )
-    head, *rest = shown.split("\n")
-    click.echo("\n".join([heading(head), *rest]))
-    click.echo()
-    for name, fit in fits.items():
+    click.echo(f"{shown}\n")
+    for name, fit in named.items():
         family, by = fit.posterior.model.family.name, fit.posterior.divergence.name
         formula = " ".join(printable(fit.formula).split())
         click.echo(paragraph(f"{name}: {formula} ({family} by {by})", "  "))
-    click.echo()
-    click.echo(
-        paragraph(
-            f"Scores are of rows held out in {folds} folds: lower is better. Held-out rows may be "
-            "wrong too, and a fit that follows wrong rows scores well on them: look at the "
-            "unexplained share beside the score."
-        )
+    meaning = (
+        f"Scores are of rows held out in {folds} folds: lower is better. Held-out rows may be "
+        "wrong too, and a fit that follows wrong rows scores well on them: look at the "
+        "unexplained share beside the score."
     )
+    click.echo(f"\n{paragraph(meaning)}")
     for text in notes:
         click.echo(note(text))

@@ -57,8 +57,11 @@ def width() -> int:
     return min(max(shutil.get_terminal_size((80, 24)).columns, 40), _WIDEST)
 
 
-def table(columns: Sequence[Column]) -> str:
-    """The columns side by side: those that fit, from left to right, and all that are needed."""
+def table(columns: Sequence[Column], *, bold: bool = False) -> str:
+    """The columns side by side: those that fit, from left to right, and all that are needed.
+
+    ``bold`` heads stand out.
+    """
     made = [
         Column(printable(c.head), [*map(printable, c.cells)], c.left, c.needed) for c in columns
     ]
@@ -77,14 +80,12 @@ def table(columns: Sequence[Column]) -> str:
             cut = max(min(widths[i], _NARROWEST_NAME), widths[i] + room)
             room += widths[i] - cut
             widths[i] = cut
-    lines = zip(*([c.head, *c.cells] for c in kept), strict=True)
-    return "\n".join(
-        "  ".join(
-            _placed(cell, size, column.left)
-            for cell, size, column in zip(line, widths, kept, strict=True)
-        ).rstrip()
-        for line in lines
-    )
+    placed = [
+        [_placed(cell, size, column.left) for cell in (column.head, *column.cells)]
+        for column, size in zip(kept, widths, strict=True)
+    ]
+    head, *lines = ("  ".join(line).rstrip() for line in zip(*placed, strict=True))
+    return "\n".join([heading(head) if bold else head, *lines])
 
 
 def _placed(cell: str, size: int, left: bool) -> str:

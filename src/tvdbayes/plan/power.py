@@ -132,7 +132,7 @@ partition, seed, progress
     )
     found = study.each(rows)
     name, truth = study.about
-    low, high = np.moveaxis([sets.ends for sets in found], 2, 0)
+    low, high = np.moveaxis(np.stack([sets.ends for sets in found]), 2, 0)
     excludes = ((low > 0) & (truth >= 0)) | ((high < 0) & (truth <= 0))
     robust, ordinary = excludes.mean(-1).T
     # A share of 0 or 1 in few data sets is not certain either: half a data set is added to both.

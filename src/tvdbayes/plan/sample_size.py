@@ -194,7 +194,7 @@ def sample_size(
     )
     found = _climb(study, width) if rows is None else study.each(rows)
     name, truth = study.about
-    low, high = np.moveaxis([sets.ends for sets in found], 2, 0)
+    low, high = np.moveaxis(np.stack([sets.ends for sets in found]), 2, 0)
     widths = high - low
     robust, ordinary = widths.mean(-1).T
     covers, ordinary_covers = ((low <= truth) & (truth <= high)).mean(-1).T
