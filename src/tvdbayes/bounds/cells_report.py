@@ -84,10 +84,6 @@ def cells_report(cells: Cells, delta: float = 0.05) -> CellsReport:
     delta : float
         Probability of failure that is accepted.
 
-    Returns
-    -------
-    CellsReport
-
     Examples
     --------
     >>> import numpy as np, tvdbayes as tb
@@ -103,8 +99,8 @@ def cells_report(cells: Cells, delta: float = 0.05) -> CellsReport:
     counts = row_counts(cells)
     n = int(counts.sum())
     rows = np.sort(cells.x_counts)
-    quantiles = np.searchsorted(np.cumsum(rows), np.array(_AT) * n)
-    rows_per_x = dict(zip(_AT, rows[np.minimum(quantiles, len(rows) - 1)].tolist(), strict=True))
+    quantiles = np.searchsorted(np.cumsum(rows), np.array(_AT) * n).clip(max=len(rows) - 1)
+    rows_per_x = dict(zip(_AT, rows[quantiles].tolist(), strict=True))
     report = report_groups(cells, Distinct.name, Distinct().group(cells))
     alone = float(rows[rows == 1].sum() / n)
     radius = tvd_radius(n, delta, counts=counts).radius

@@ -77,14 +77,11 @@ class KernelTVD(AbstractGuarantee):
     Without a smoothness constant, which no data can tell, nothing is known about the law itself:
 
     >>> import numpy as np, tvdbayes as tb
-    >>> from tvdbayes.bounds import kernel_tvd
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.random(1000)
-    >>> y = rng.random(1000) < 1 / (1 + np.exp(1 - 3 * x))
-    >>> cells = tb.Cells.from_rows(np.column_stack([np.ones(1000), x]), y)
-    >>> found = kernel_tvd(tb.Model(tb.Bernoulli()), [-1, 3], cells, 0.1)
+    >>> data = tb.example_data()
+    >>> cells = tb.Cells.from_rows(np.c_[np.ones(1000), data["age"]], data["ill"])
+    >>> found = tb.bounds.kernel_tvd(tb.Model(tb.Bernoulli()), [-3.5, 1], cells, 0.1)
     >>> found.vacuous, round(found.smoothed_upper, 2)
-    (True, 0.12)
+    (True, 0.11)
     """
 
     distance: float
@@ -130,10 +127,6 @@ def kernel_tvd(
     smoothness : float, optional
         A number that the integral over x of ``|d p(x, y) / dx|``, summed over y, does not exceed.
         No data can tell it, and without it nothing is known about the law before smoothing.
-
-    Returns
-    -------
-    KernelTVD
 
     Examples
     --------

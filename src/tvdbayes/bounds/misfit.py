@@ -121,10 +121,6 @@ def misfit_upper(
         Which rows a model is compared on together: distinct x unless given. Groups that are learned
         from the covariates of these rows need ``design="fixed"``.
 
-    Returns
-    -------
-    MisfitUpper
-
     Examples
     --------
     >>> import numpy as np, tvdbayes as tb
@@ -151,8 +147,8 @@ def misfit_upper(
                 "hold. Use misfit_split(posterior), which fits one half and judges on the other; "
                 "or pass rows that were held out."
             )
-        judge = _Judge(fitted.model, fitted.minimiser, fitted.partition, fitted.cells)
-        return judge.bound(cells, delta, design, "the fitted model")
+        judged = fitted.model, fitted.minimiser, fitted.partition, fitted.cells
+        return _bound(*judged, cells, delta=delta, design=design, who="the fitted model")
     if theta is None:
         raise SettingsError(
             "A model has no parameters of its own. Pass theta=, chosen without these rows, or a "
@@ -168,7 +164,7 @@ def misfit_upper(
             'bound would not hold for other rows. Pass design="fixed", for a bound at these very '
             "covariates, or groups that were learned on other rows (partition.learn)."
         )
-    return _Judge(fitted, at, groups, cells).bound(cells, delta, design, "the model")
+    return _bound(fitted, at, groups, cells, cells, delta=delta, design=design, who="the model")
 
 
 def misfit_split(
@@ -185,55 +181,32 @@ def misfit_split(
     ----------
     posterior : Posterior
         Says which model, rows and options.
-    delta : float
-        Probability of failure that is accepted.
-    design : "random" or "fixed"
-        See `misfit_upper`.
-
-    Returns
-    -------
-    MisfitUpper
+    delta, design
+        As in `misfit_upper`.
 
     Examples
     --------
-    >>> import numpy as np, tvdbayes as tb
-    >>> from tvdbayes.bounds import misfit_split
-    >>> y = np.random.default_rng(0).poisson(3, 2000)
-    >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=0)
-    >>> print(misfit_split(fit.posterior))
-    With probability 95% the model fitted to one half of the rows is within 0.065 of the law behind
-    the rows (total variation over single outcomes; seen on 1,000 rows: 0.025). Assumes: rows are
-    drawn independently from one law; family, columns and options were chosen without these rows;
-    all rows have the same covariates.
+    >>> import tvdbayes as tb
+    >>> fit = tb.fit("visits ~ age + region", tb.example_data(2000), n_draws=0)
+    >>> print(tb.bounds.misfit_split(fit.posterior))
+    With probability 95% the model fitted to one half of the rows is within 0.167 of the law behind
+    the rows (total variation over covariates and single outcomes; seen on 1,000 rows: 0.089).
+    Assumes: rows are drawn independently from one law; family, columns and options were chosen
+    without these rows.
     """
     _check(delta, design)
     half, second = fitted_half(posterior)
-    judge = _Judge(half.model, half.minimiser, half.partition, half.cells)
-    who, chosen = "the model fitted to one half of the rows", "family, columns and options"
-    return judge.bound(second, delta, design, who, chosen)
+    return _bound(
+        *(half.model, half.minimiser, half.partition, half.cells, second),
+        delta=delta,
+        design=design,
+        who="the model fitted to one half of the rows",
+        chosen="family, columns and options",
+    )
 
 
 def fitted_half(posterior: Posterior) -> tuple[Posterior, Cells]:
-    """The point fit of a random half of the rows, as the record was fitted, and the other half.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        Says which model, rows and options.
-
-    Returns
-    -------
-    Posterior, Cells
-
-    Examples
-    --------
-    >>> import numpy as np, tvdbayes as tb
-    >>> from tvdbayes.bounds.misfit import fitted_half
-    >>> y = np.random.default_rng(0).poisson(3, 2000)
-    >>> half, others = fitted_half(tb.fit("y ~ 1", {"y": y}, n_draws=0).posterior)
-    >>> half.cells.n_obs, others.n_obs
-    (1000.0, 1000.0)
-    """
+    """The point fit of a random half of the rows, as the record was fitted, and the other half."""
     cells, options = posterior.cells, posterior.options
     dealt = fold_counts(row_counts(cells), 2, posterior.seed)
     if loses_a_column(posterior, dealt[0]):
@@ -258,61 +231,48 @@ def fitted_half(posterior: Posterior) -> tuple[Posterior, Cells]:
     return half, second
 
 
-@dataclass(frozen=True, eq=False)
-class _Judge:
-    """A model at fixed parameters, and what it is compared on.
+def _bound(
+    model: Model,
+    theta: Array,
+    partition: AbstractPartition,
+    known: Cells,
+    cells: Cells,
+    *,
+    delta: float,
+    design: Design,
+    who: str,
+    chosen: str = "the parameters",
+) -> MisfitUpper:
+    """Judge a model at theta by the rows in `cells`.
 
-    Parameters
-    ----------
-    model, theta : Model and (d,)
-    partition : AbstractPartition
-        A function of x that does not depend on the rows that judge, or on their x alone.
-    known : Cells
-        Rows that the parameters come from, or those that judge, where they come from elsewhere.
+    The partition must not depend on these rows, or on their x alone. The parameters come from the
+    rows in `known`, or from elsewhere if these are the same. `who` is judged, and what was `chosen`
+    must not depend on the rows.
     """
-
-    model: Model
-    theta: Array
-    partition: AbstractPartition
-    known: Cells
-
-    def bound(
-        self,
-        cells: Cells,
-        delta: float,
-        design: Design,
-        who: str,
-        chosen: str = "the parameters",
-    ) -> MisfitUpper:
-        """Judge by these rows; `who` is judged, and what was `chosen` must not depend on them."""
-        # Rows that a fit compares one by one are judged where they share their x.
-        rule = self.partition if self.partition.pools_rows else Distinct()
-        groups, varies = rule.group(cells).groups, _varies(self.known, cells)
-        with single_threaded():
-            distance = distance_seen(self.model, self.theta, cells, groups, self.known)
-        one = 0.5 if design == "fixed" or not varies else 2.0
-        slack = float(np.sqrt(np.log(1 / delta) * one / cells.n_obs))
-        upper = min(1.0, distance + slack)
-        if rule.pools_rows:
-            ways = f", as a mean over {len(groups)} ways of grouping" * (len(groups) > 1)
-            over = "groups of covariates and single outcomes, the model averaged over the "
-            over += f"covariates in each group{ways}"
-        else:
-            over = "covariates and single outcomes" if varies else "single outcomes"
-        law = "the law behind the rows"
-        if design == "fixed":
-            law = "the law of the outcomes at the covariates of these rows"
-        inside = " Inside groups it may be farther away." * rule.pools_rows
-        return MisfitUpper(
-            upper,
-            distance,
-            slack,
-            delta,
-            f"With probability {percent(1 - delta)} {who} is within {at_most(upper)} of {law} "
-            f"(total variation over {over}; seen on {cells.n_obs:,.0f} rows: {distance:.3f})."
-            f"{inside}",
-            _assumptions(design, varies, rule.pools_rows, chosen),
-        )
+    # Rows that a fit compares one by one are judged where they share their x.
+    rule = partition if partition.pools_rows else Distinct()
+    groups, varies = rule.group(cells).groups, _varies(known, cells)
+    with single_threaded():
+        distance = distance_seen(model, theta, cells, groups, known)
+    one = 0.5 if design == "fixed" or not varies else 2.0
+    slack = float(np.sqrt(np.log(1 / delta) * one / cells.n_obs))
+    upper = min(1.0, distance + slack)
+    if rule.pools_rows:
+        ways = f", as a mean over {len(groups)} ways of grouping" * (len(groups) > 1)
+        over = "groups of covariates and single outcomes, the model averaged over the "
+        over += f"covariates in each group{ways}"
+    else:
+        over = "covariates and single outcomes" if varies else "single outcomes"
+    law = "the law behind the rows"
+    if design == "fixed":
+        law = "the law of the outcomes at the covariates of these rows"
+    inside = " Inside groups it may be farther away." * rule.pools_rows
+    statement = (
+        f"With probability {percent(1 - delta)} {who} is within {at_most(upper)} of {law} "
+        f"(total variation over {over}; seen on {cells.n_obs:,.0f} rows: {distance:.3f}).{inside}"
+    )
+    assumptions = _assumptions(design, varies, rule.pools_rows, chosen)
+    return MisfitUpper(upper, distance, slack, delta, statement, assumptions)
 
 
 def _assumptions(design: Design, varies: bool, pools: bool, chosen: str) -> tuple[str, ...]:

@@ -144,18 +144,13 @@ def parameter_set(
     progress : callable, optional
         Called with the values done and those known to be needed.
 
-    Returns
-    -------
-    ParameterSet
-
     Examples
     --------
     >>> import numpy as np, tvdbayes as tb
-    >>> from tvdbayes.bounds import parameter_set
-    >>> y = np.random.default_rng(0).poisson(3, 500)
-    >>> y[:50] = 30
-    >>> cells = tb.Cells.from_rows(np.ones((500, 1)), y, names=("Intercept",))
-    >>> print(parameter_set(tb.Model(tb.Poisson()), cells, 0.15, theta=np.log([[3], [6]])))
+    >>> y = tb.example_data(500, wrong=0.1)["visits"]
+    >>> cells = tb.Cells.from_rows(np.ones((500, 1)), y)
+    >>> model = tb.Model(tb.NegativeBinomial())
+    >>> print(tb.bounds.parameter_set(model, cells, 0.15, theta=[[1, 0], [2, 0]]))
     1 of 2 given parameter vectors cannot be excluded if at most 15% of the rows are wrong (failure
     probability 5%). Assumes: rows are wrong independently of each other with probability 15% at
     most; the other rows come from the model, independently.
@@ -184,20 +179,12 @@ def parameter_set(
         else:
             values, found, low, high = _search(test, groups, progress)
             says = _said(names, low, high, share)
-    return ParameterSet(
-        names,
-        values,
-        *found,
-        low,
-        high,
-        share,
-        delta,
-        f"{says} (failure probability {percent(delta)}).",
-        (
-            f"rows are wrong independently of each other with probability {percent(share)} at most",
-            f"the other rows come from the model, independently{' given x' * (cells.n_x > 1)}",
-        ),
+    says += f" (failure probability {percent(delta)})."
+    assumptions = (
+        f"rows are wrong independently of each other with probability {percent(share)} at most",
+        f"the other rows come from the model, independently{' given x' * (cells.n_x > 1)}",
     )
+    return ParameterSet(names, values, *found, low, high, share, delta, says, assumptions)
 
 
 def _search(

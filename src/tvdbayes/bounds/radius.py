@@ -107,10 +107,6 @@ def tvd_radius(
         Rows in each cell that was seen; enough where K is unknown or infinite. With both, each
         kind of radius gets half of `delta`, so that the smaller one may be taken.
 
-    Returns
-    -------
-    Radius
-
     Examples
     --------
     >>> from tvdbayes.bounds import tvd_radius
@@ -119,7 +115,7 @@ def tvd_radius(
     law behind it (Weissman). Assumes: rows are drawn independently from one law; no more than 5
     cells are possible, a number not taken from the data.
     """
-    n, delta = whole_number("n", n, 1, floats=True), probability("delta", delta)
+    n, delta = _whole("n", n), probability("delta", delta)
     if n_cells is None and counts is None:
         raise SettingsError(
             "A radius needs n_cells (how many different rows are possible) or counts (rows in each "
@@ -130,7 +126,7 @@ def tvd_radius(
     assumptions = [INDEPENDENT]
     candidates: dict[str, float] = {}
     if n_cells is not None:
-        n_cells = whole_number("n_cells", n_cells, 1, floats=True)
+        n_cells = _whole("n_cells", n_cells)
         candidates |= _fixed(n, spent, n_cells)
         assumptions.append(
             f"no more than {n_cells:,} cells are possible, a number not taken from the data"
@@ -138,8 +134,8 @@ def tvd_radius(
     if counts is not None:
         rows = _rows(counts, n, n_cells)
         candidates["counts"] = float(_walk(rows).sum() / n + np.sqrt(2 * np.log(1 / spent) / n))
-    says = f"the observed table of {n:,} rows is within"
-    return _smallest(candidates, delta, says, "of the law behind it", assumptions)
+    says = f"the observed table of {n:,} rows is within {{}} (total variation) of the law behind it"
+    return _smallest(candidates, delta, says, assumptions)
 
 
 def deviation(
@@ -152,18 +148,12 @@ def deviation(
 
     Parameters
     ----------
-    n : int
-        Number of rows.
-    delta : float
-        Probability of failure that is accepted.
+    n, delta
+        As in `tvd_radius`.
     n_x, n_y : int
         Different covariate rows (1 without covariates) and outcomes that are possible.
     as_printed : bool
         The paper's Proposition 2, which is false; see `failure_probability`.
-
-    Returns
-    -------
-    Radius
 
     Examples
     --------
@@ -173,9 +163,8 @@ def deviation(
     (total variation) of the distance between law and model (Weissman, and of x). Assumes: rows are
     drawn independently from one law; no more than 4 x 9 cells are possible.
     """
-    n, delta = whole_number("n", n, 1, floats=True), probability("delta", delta)
-    n_x, n_y = whole_number("n_x", n_x, 1, floats=True), whole_number("n_y", n_y, 1, floats=True)
-    n_cells = n_x * n_y
+    n, n_x, n_y = _whole("n", n), _whole("n_x", n_x), _whole("n_y", n_y)
+    delta, n_cells = probability("delta", delta), n_x * n_y
     if as_printed:
         log_size = _log_subsets(n_x + n_y) + np.log(2)
         candidates = {"as printed": float(np.sqrt(2 * (log_size + np.log(1 / delta)) / n))}
@@ -186,14 +175,10 @@ def deviation(
         marginal = min(_fixed(n, delta / 2, n_x).values())
         candidates = {f"{name}, twice": 2 * radius for name, radius in joint.items()}
         candidates |= {f"{name}, and of x": r + marginal for name, r in half.items()}
-    return _smallest(
-        candidates,
-        delta,
-        f"for every parameter at once the distance seen on {n:,} rows is within",
-        "of the distance between law and model",
-        [INDEPENDENT, f"no more than {n_x:,} x {n_y:,} cells are possible"],
-        holds=not as_printed,
-    )
+    says = f"for every parameter at once the distance seen on {n:,} rows is within {{}} (total "
+    says += "variation) of the distance between law and model"
+    assumptions = [INDEPENDENT, f"no more than {n_x:,} x {n_y:,} cells are possible"]
+    return _smallest(candidates, delta, says, assumptions, holds=not as_printed)
 
 
 def failure_probability(
@@ -203,18 +188,10 @@ def failure_probability(
 
     Parameters
     ----------
-    n : int
-        Number of rows.
     radius : float
         Above 0.
-    n_x, n_y : int
-        Different covariate rows (1 without covariates) and outcomes that are possible.
-    as_printed : bool
-        The paper's Proposition 2, which is false.
-
-    Returns
-    -------
-    float
+    n, n_x, n_y, as_printed
+        As in `deviation`.
 
     Examples
     --------
@@ -226,11 +203,7 @@ def failure_probability(
     >>> f"{failure_probability(300, 0.6, n_x=30, n_y=30, as_printed=True):.0e}"
     '8e-06'
     """
-    n, n_x, n_y = (
-        whole_number("n", n, 1, floats=True),
-        whole_number("n_x", n_x, 1, floats=True),
-        whole_number("n_y", n_y, 1, floats=True),
-    )
+    n, n_x, n_y = _whole("n", n), _whole("n_x", n_x), _whole("n_y", n_y)
     finite_number("radius", radius, above=0.0)
     if as_printed:
         return float(min(1.0, np.exp(_log_subsets(n_x + n_y) + np.log(2) - n * radius**2 / 2)))
@@ -238,6 +211,10 @@ def failure_probability(
     beyond = max(0.0, table - np.sqrt((n_x * n_y - 1) / n) / 2)
     exponents = (_log_subsets(n_x * n_y) - 2 * n * table**2, -2 * n * beyond**2)
     return float(min(1.0, np.exp(min(exponents))))
+
+
+def _whole(name: str, value: int) -> int:
+    return whole_number(name, value, 1, floats=True)
 
 
 def _fixed(n: int, delta: float, n_cells: int) -> dict[str, float]:
@@ -284,15 +261,12 @@ def _smallest(
     candidates: dict[str, float],
     delta: float,
     says: str,
-    of: str,
     assumptions: list[str],
     *,
     holds: bool = True,
 ) -> Radius:
     method = min(candidates, key=lambda name: candidates[name])
     radius = candidates[method]
-    statement = (
-        f"With probability {percent(1 - delta)} {says} {at_most(radius)} (total variation) {of} "
-        f"({method})."
-    )
+    said = says.format(at_most(radius))
+    statement = f"With probability {percent(1 - delta)} {said} ({method})."
     return Radius(radius, delta, method, candidates, statement, tuple(assumptions), holds)

@@ -81,10 +81,6 @@ def robustness_radius(
     as_printed : bool
         The paper's Proposition 1: twice the share, true and not sharp.
 
-    Returns
-    -------
-    Robustness
-
     Examples
     --------
     >>> from tvdbayes.bounds import robustness_radius

@@ -31,8 +31,8 @@ def value_option(
 ) -> Callable[[Any], Any]:
     """An option that takes a value, as a decorator; the help says its default, if it has one."""
     names = (flag,) if name is None else (flag, name)
-    if default is not None:
-        more |= {"default": default, "show_default": True}
+    if not more.get("required"):
+        more |= {"default": default, "show_default": default is not None}
     return click.option(*names, type=kind, metavar=metavar, help=about, **more)
 
 

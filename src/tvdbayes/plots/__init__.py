@@ -32,8 +32,7 @@ from tvdbayes.plots.checks import (
     plot_rootogram,
 )
 from tvdbayes.plots.coefficients import plot_coefficients, plot_sensitivity
-from tvdbayes.plots.misfit import plot_misfit
-from tvdbayes.plots.rows import plot_rows
+from tvdbayes.plots.unexplained import plot_misfit, plot_rows
 
 __all__ = [
     "plot_bands",

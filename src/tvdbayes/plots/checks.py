@@ -5,13 +5,12 @@ from matplotlib.axes import Axes
 from scipy.special import betaincinv, ndtri
 
 from tvdbayes._errors import DataError
-from tvdbayes._typing import Array, ArrayLike
+from tvdbayes._typing import ArrayLike
 from tvdbayes.plots._style import (
     CHANCE,
     INK,
     ORDINARY,
     ROBUST,
-    Style,
     axes_for,
     finished,
     intervals,
@@ -51,18 +50,28 @@ def plot_calibration(
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import tvdbayes as tb
     >>> from tvdbayes.plots import plot_calibration
-    >>> from tvdbayes.results.checks import Calibration
-    >>> seen = np.array([0.2, 0.7])
-    >>> bins = Calibration(seen, seen, seen - 0.1, seen + 0.1, np.array([40.0, 20.0]))
-    >>> plot_calibration(bins, outcome="probability of yes").get_ylabel()
+    >>> fit = tb.fit("ill ~ age", tb.example_data(), family="bernoulli", n_draws=20)
+    >>> plot_calibration(fit.calibration(), outcome="probability of yes").get_ylabel()
     'observed probability of yes'
     """
     ax = axes_for(ax, 4.6, 4.4)
     fits = [(calibration, ROBUST)] + ([] if ordinary is None else [(ordinary, ORDINARY)])
     for bins, style in fits:
-        _bins(ax, bins, style)
+        known = np.isfinite(bins.low) & np.isfinite(bins.high)
+        intervals(ax, bins.predicted[known], bins.low[known], bins.high[known], style, upright=True)
+        ax.scatter(
+            bins.predicted,
+            bins.observed,
+            _AREA * bins.counts / bins.counts.max(),
+            marker=style.marker,
+            facecolors=style.fill,
+            edgecolors=style.colour,
+            linewidths=1.2,
+            zorder=3,
+            label=style.label,
+        )
     ax.axline((0, 0), slope=1, color=INK, linewidth=0.8, linestyle=":", label="as predicted")
     ends = np.concatenate([(b.predicted, b.observed, b.low, b.high) for b, _ in fits], axis=None)
     low, high = np.nanmin(ends), np.nanmax(ends)
@@ -72,22 +81,6 @@ def plot_calibration(
     sizes = np.concatenate([bins.counts for bins, _ in fits])
     note = " (larger: more rows)" if sizes.max() > 1.2 * sizes.min() else ""
     return finished(ax, f"predicted {outcome}{note}", f"observed {outcome}")
-
-
-def _bins(ax: Axes, bins: Calibration, style: Style) -> None:
-    known = np.isfinite(bins.low) & np.isfinite(bins.high)
-    intervals(ax, bins.predicted[known], bins.low[known], bins.high[known], style, upright=True)
-    ax.scatter(
-        bins.predicted,
-        bins.observed,
-        _AREA * bins.counts / bins.counts.max(),
-        marker=style.marker,
-        facecolors=style.fill,
-        edgecolors=style.colour,
-        linewidths=1.2,
-        zorder=3,
-        label=style.label,
-    )
 
 
 def plot_groups(groups: ByGroup, *, outcome: str = "outcome", ax: Axes | None = None) -> Axes:
@@ -154,11 +147,8 @@ def plot_rootogram(
     --------
     >>> import tvdbayes as tb
     >>> from tvdbayes.plots import plot_rootogram
-    >>> from tvdbayes.results.checks import rootogram
-    >>> cells = tb.Cells.from_counts([[1], [1], [1]], [0, 1, 3], [40, 30, 10])
-    >>> fit = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=0)
-    >>> ax = plot_rootogram(rootogram(fit), outcome="visits")
-    >>> ax.get_ylabel()
+    >>> fit = tb.fit("visits ~ age", tb.example_data(), n_draws=20)
+    >>> plot_rootogram(fit.rootogram(), outcome="visits").get_ylabel()
     'square root of the number of rows'
     """
     if ordinary is not None and ordinary.labels != rootogram.labels:
@@ -181,18 +171,15 @@ def plot_rootogram(
         label="bars should end here",
     )
     ax.axhline(0, color=INK, linewidth=0.8)
-    _curve(ax, at, expected, ROBUST)
-    if ordinary is not None:
-        _curve(ax, at, np.sqrt(ordinary.expected), ORDINARY)
+    curves = [(expected, ROBUST)]
+    curves += [] if ordinary is None else [(np.sqrt(ordinary.expected), ORDINARY)]
+    for height, style in curves:
+        label = f"expected: {style.label}"
+        ax.plot(at, height, style.line, linewidth=1.2, markersize=3.5, label=label, **style.looks)
     # Bars would end the axes where they begin, and cut the markers there.
     ax.use_sticky_edges = False
     label_bars(ax, rootogram.labels)
     return finished(ax, outcome, "square root of the number of rows")
-
-
-def _curve(ax: Axes, at: Array, height: Array, style: Style) -> None:
-    label = f"expected: {style.label}"
-    ax.plot(at, height, style.line, linewidth=1.2, markersize=3.5, label=label, **style.looks)
 
 
 def plot_pit(histogram: PitHistogram, ax: Axes | None = None) -> Axes:
@@ -208,12 +195,11 @@ def plot_pit(histogram: PitHistogram, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import tvdbayes as tb
     >>> from tvdbayes.plots import plot_pit
-    >>> from tvdbayes.results.checks import PitHistogram
-    >>> ax = plot_pit(PitHistogram(np.linspace(0, 1, 3), np.array([1.1, 0.9]), 0.8, 1.2))
-    >>> ax.patches[0].get_height()
-    np.float64(1.1)
+    >>> fit = tb.fit("visits ~ age", tb.example_data(), n_draws=20)
+    >>> plot_pit(fit.pit()).get_ylabel()
+    'density of rows'
     """
     ax = axes_for(ax)
     ax.bar(

@@ -1,4 +1,4 @@
-"""Rows that the model cannot explain."""
+"""What the model cannot explain: the share of the data beside that of chance, and single rows."""
 
 from collections.abc import Sequence
 
@@ -13,15 +13,26 @@ from tvdbayes.plots._style import (
     FLAGGED,
     INK,
     PLAIN,
+    ROBUST,
     SMALL,
     axes_for,
+    dots,
     finished,
+    intervals,
+    label_lines,
     numbers,
+    percent,
     points,
 )
+from tvdbayes.results.misfit import Misfit
 
-__all__ = ["plot_rows"]
+__all__ = ["plot_misfit", "plot_rows"]
 
+_BARS = 20
+"""Bars of the histogram of draws."""
+
+_THINNEST = 0.002
+"""Width of the bars together, where all draws are the same."""
 _LABELS = 10
 _TRIED = 100
 """Flagged rows that are named at most, and that are tried for it."""
@@ -30,6 +41,78 @@ _LONGEST = 20
 _SIDES = ((0, 1), (1, 0), (-1, 0), (0, -1))
 _GAP = 5.0
 """Where a name may stand, and how far off its point."""
+
+
+def plot_misfit(misfit: Misfit, ax: Axes | None = None) -> Axes:
+    """Draw the posterior of the unexplained share, its noise floor, and its lower bound.
+
+    With levels (`misfit.by`): mean and interval of all rows and of each level, over a grey bar that
+    reaches as far as chance does in 19 of 20 cases.
+
+    Parameters
+    ----------
+    misfit : Misfit
+    ax : matplotlib.axes.Axes, optional
+
+    Examples
+    --------
+    >>> import tvdbayes as tb
+    >>> from tvdbayes.plots import plot_misfit
+    >>> fit = tb.fit("visits ~ age", tb.example_data(wrong=0.1), n_draws=50)
+    >>> plot_misfit(fit.misfit()).get_title(loc="right")
+    'At least 4.5% of the rows do not come from the fitted model.'
+    """
+    if misfit.by:
+        return _by_level(misfit, ax)
+    ax = axes_for(ax)
+    _histogram(ax, misfit.floor_draws, CHANCE, "by chance alone", "//")
+    _histogram(ax, misfit.draws, ROBUST.colour, "of these data", "")
+    ax.axvline(misfit.lower, color=INK, linestyle="--", label=f"at least: {misfit.lower:.1%}")
+    ax.set(yticks=[], ylim=(0, 1.05))
+    return _finished(ax, misfit, "relative frequency")
+
+
+def _histogram(ax: Axes, draws: Array, colour: str, label: str, hatch: str) -> None:
+    """Bars of which the highest is 1, so that a narrow distribution does not flatten a wide one."""
+    low, high = draws.min(), draws.max()
+    middle, half = (low + high) / 2, max(high - low, _THINNEST) / 2
+    counts, edges = np.histogram(draws, _BARS, (middle - half, middle + half))
+    ax.stairs(
+        counts / counts.max(),
+        edges,
+        fill=True,
+        facecolor=(colour, 0.3),
+        edgecolor=colour,
+        linewidth=1.2,
+        hatch=hatch,
+        label=label,
+    )
+
+
+def _by_level(misfit: Misfit, ax: Axes | None) -> Axes:
+    parts = {"all rows": misfit, **misfit.by}
+    ax = axes_for(ax, height=1.6 + 0.34 * len(parts))
+    at = np.arange(len(parts), dtype=float)
+
+    def each(field: str) -> Array:
+        return np.array([getattr(part, field) for part in parts.values()])
+
+    ax.barh(at, each("floor_high"), 0.6, color=CHANCE, alpha=0.5, label="by chance up to")
+    intervals(ax, at, each("low"), each("high"), ROBUST)
+    dots(ax, each("mean"), at, ROBUST, "of these data")
+    lower = each("lower")
+    ax.plot(lower, at, "|", color=INK, markersize=11, markeredgewidth=1.6, label="at least")
+    label_lines(ax, tuple(parts))
+    return _finished(ax, misfit, "")
+
+
+def _finished(ax: Axes, misfit: Misfit, ylabel: str) -> Axes:
+    ax.set_xlim(left=0)
+    percent(ax)
+    title = "No more is unexplained than chance alone would leave."
+    if misfit.lower > 0:
+        title = f"At least {misfit.lower:.1%} of the rows do not come from the fitted model."
+    return finished(ax, "share of the data the model cannot explain", ylabel, title)
 
 
 def plot_rows(
