@@ -5,6 +5,8 @@ A message says what was wrong, what was got and what to do, in the user's own wo
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tvdbayes._typing import BoolArray, IntArray
@@ -29,6 +31,7 @@ __all__ = [
     "TooFewRowsWarning",
     "WildValueWarning",
     "first_line",
+    "hearing",
     "listing",
     "warn",
 ]
@@ -45,11 +48,11 @@ class TVDBayesError(ValueError):
 
     >>> import tvdbayes as tb
     >>> try:
-    ...     tb.fit("visits ~ agee", {"visits": [1, 2, 3], "age": [20, 30, 40]})
+    ...     tb.fit("visits ~ agee", tb.example_data())
     ... except tb.TVDBayesError as error:
     ...     print(f"{type(error).__name__}: {error}")
     FormulaError: The data have no column 'agee', which the formula names. Did you mean
-    'age'? Columns: visits, age.
+    'age'? Columns: age, region, visits, ill.
     """
 
 
@@ -131,8 +134,8 @@ class MemoryBudgetError(TVDBayesError):
 
     Examples
     --------
-    >>> import numpy as np, tvdbayes as tb
-    >>> cells = tb.Cells.from_rows(np.ones((50, 1)), np.arange(50))
+    >>> import tvdbayes as tb
+    >>> cells = tb.Cells.from_rows([[1]] * 50, range(50))
     >>> tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, memory_budget=1 << 20)
     Traceback (most recent call last):
         ...
@@ -187,8 +190,7 @@ class TVDBayesWarning(UserWarning):
     All of them can be silenced at once, or, with "error", made errors:
 
     >>> import warnings, tvdbayes as tb
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore", tb.TVDBayesWarning)
+    >>> with warnings.catch_warnings(action="ignore", category=tb.TVDBayesWarning):
     ...     fit = tb.fit("y ~ 1", {"y": [1, 2, None] * 20}, missing="drop", n_draws=10)
     >>> fit.n_left_out
     20
@@ -204,8 +206,7 @@ class BoundaryWarning(TVDBayesWarning):
     answer is ``family="poisson"``:
 
     >>> import warnings, tvdbayes as tb
-    >>> with warnings.catch_warnings(record=True) as heard:
-    ...     warnings.simplefilter("always", tb.BoundaryWarning)
+    >>> with warnings.catch_warnings(record=True, action="always") as heard:
     ...     fit = tb.fit("y ~ 1", {"y": [2, 3, 4] * 20}, family="negativebinomial", n_draws=0)
     >>> print(heard[0].message)
     'dispersion:Intercept' ended at -...: the data drive it to -infinity (no inflation, no
@@ -221,9 +222,8 @@ class CoarseWarning(TVDBayesWarning):
     Two bins are too few for a continuous column; more bins in ``grid=`` end the warning:
 
     >>> import warnings, numpy as np, tvdbayes as tb
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.normal(size=2000)
-    >>> data = {"x": x, "y": rng.random(2000) < 1 / (1 + np.exp(-2 * x))}
+    >>> x = np.random.default_rng(0).normal(size=2000)
+    >>> data = {"x": x, "y": x + np.random.default_rng(1).logistic(size=2000) > 0}
     >>> with warnings.catch_warnings(record=True) as heard:
     ...     warnings.simplefilter("always", tb.CoarseWarning)
     ...     fit = tb.fit("y ~ x", data, family="bernoulli", engine="duckdb", grid=2, n_draws=20)
@@ -240,8 +240,7 @@ class CollinearWarning(TVDBayesWarning):
     >>> import warnings, numpy as np, tvdbayes as tb
     >>> cm = np.arange(80) % 4
     >>> data = {"y": np.arange(80) % 3, "cm": cm, "inch": cm / 2.54}
-    >>> with warnings.catch_warnings(record=True) as heard:
-    ...     warnings.simplefilter("always", tb.CollinearWarning)
+    >>> with warnings.catch_warnings(record=True, action="always") as heard:
     ...     fit = tb.fit("y ~ cm + inch", data, collinear="drop", n_draws=10)
     >>> print(heard[0].message)
     The other columns already determine 'inch'; left out.
@@ -261,8 +260,7 @@ class ConvergenceWarning(TVDBayesWarning):
     can be told from the others:
 
     >>> import warnings, tvdbayes as tb
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", tb.ConvergenceWarning)
+    >>> with warnings.catch_warnings(action="error", category=tb.ConvergenceWarning):
     ...     fit = tb.fit("y ~ 1", {"y": [0, 1, 1, 2] * 20}, n_draws=20)
     >>> certified = fit.draws[fit.status == tb.Status.CONVERGED]
     >>> len(certified)
@@ -280,8 +278,7 @@ class SeparationWarning(TVDBayesWarning):
 
     >>> import warnings, tvdbayes as tb
     >>> data = {"yes": [0] * 20 + [0, 1] * 20, "group": ["a"] * 20 + ["b"] * 40}
-    >>> with warnings.catch_warnings(record=True) as heard:
-    ...     warnings.simplefilter("always", tb.SeparationWarning)
+    >>> with warnings.catch_warnings(record=True, action="always") as heard:
     ...     fit = tb.fit("yes ~ group", data, family="bernoulli", refine=None, n_draws=10)
     >>> print(heard[0].message)
     Some coefficients have their optimum at infinity (the covariates separate the outcomes, or a
@@ -299,11 +296,9 @@ class SmallGroupsWarning(TVDBayesWarning):
     overruled in plain TVD:
 
     >>> import warnings, numpy as np, tvdbayes as tb
-    >>> y = np.random.default_rng(0).poisson(3, 100)
-    >>> with warnings.catch_warnings(record=True) as heard:
-    ...     warnings.simplefilter("always", tb.SmallGroupsWarning)
-    ...     data = {"y": y, "x": np.arange(100) % 20}
-    ...     fit = tb.fit("y ~ x", data, partition="distinct", refine=None, n_draws=10)
+    >>> data = {**tb.example_data(100), "x": np.arange(100) % 20}
+    >>> with warnings.catch_warnings(record=True, action="always") as heard:
+    ...     fit = tb.fit("visits ~ x", data, partition="distinct", refine=None, n_draws=10)
     >>> print(heard[0].message)
     Half of the rows are compared in groups of fewer than 12 rows (median group: 5). With so few,
     slopes are too steep and rates too low even on clean data, here by about 12.0%. Use the
@@ -320,11 +315,9 @@ class TooFewRowsWarning(TVDBayesWarning):
     default does not:
 
     >>> import warnings, numpy as np, tvdbayes as tb
-    >>> rng = np.random.default_rng(0)
-    >>> data = {"y": rng.poisson(3, 40), "x": rng.normal(size=40)}
-    >>> with warnings.catch_warnings(record=True) as heard:
-    ...     warnings.simplefilter("always", tb.TooFewRowsWarning)
-    ...     fit = tb.fit("y ~ x", data, refine=None, n_draws=10)
+    >>> data = {**tb.example_data(40), "x": np.random.default_rng(0).normal(size=40)}
+    >>> with warnings.catch_warnings(record=True, action="always") as heard:
+    ...     fit = tb.fit("visits ~ x", data, refine=None, n_draws=10)
     >>> print(str(heard[0].message).split(";")[0])
     40 rows make 2.5 groups for 2 parameters
     >>> tb.plan.groups(2).rows
@@ -342,8 +335,7 @@ class WildValueWarning(TVDBayesWarning):
     >>> import warnings, numpy as np, tvdbayes as tb
     >>> income = np.array([2.1, 2.4, 3.0, 999999999.0] * 25)
     >>> data = {"y": np.arange(100) % 3, "income": income}
-    >>> with warnings.catch_warnings(record=True) as heard:
-    ...     warnings.simplefilter("always", tb.WildValueWarning)
+    >>> with warnings.catch_warnings(record=True, action="always") as heard:
     ...     fit = tb.fit("y ~ income", data, n_draws=10)
     >>> print(heard[0].message)
     The column 'income' ranges from 2.1 to 1e+09, but half of it lies between 2.1 and 3. Look for
@@ -357,8 +349,7 @@ class MissingRowsWarning(TVDBayesWarning):
     Examples
     --------
     >>> import warnings, tvdbayes as tb
-    >>> with warnings.catch_warnings(record=True) as heard:
-    ...     warnings.simplefilter("always", tb.MissingRowsWarning)
+    >>> with warnings.catch_warnings(record=True, action="always") as heard:
     ...     fit = tb.fit("y ~ 1", {"y": [1, 2, None, 3] * 10}, missing="drop", n_draws=10)
     >>> print(heard[0].message)
     10 of 40 rows have a gap in a column that is used and were left out.
@@ -389,3 +380,16 @@ def warn(message: str, category: type[TVDBayesWarning]) -> None:
     while sys._getframe(level).f_globals.get("__name__", "").startswith("tvdbayes."):
         level += 1
     warnings.warn(message, category, stacklevel=level + 1)
+
+
+@contextmanager
+def hearing() -> Iterator[list[str]]:
+    """Collect what this package warns of, until the block ends; other warnings are shown then."""
+    messages: list[str] = []
+    with warnings.catch_warnings(record=True, action="always", category=TVDBayesWarning) as heard:
+        yield messages
+    for one in heard:
+        if issubclass(one.category, TVDBayesWarning):
+            messages.append(str(one.message))
+        else:
+            warnings.showwarning(one.message, one.category, one.filename, one.lineno)

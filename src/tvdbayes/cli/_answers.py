@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from tvdbayes import __version__
-from tvdbayes.cli._text import Column, heading, note, number, paragraph, table
+from tvdbayes.cli._text import Column, echo_notes, heading, number, paragraph, table
 from tvdbayes.cli._words import noted, plain, printable
 from tvdbayes.fitting import Fit
 from tvdbayes.fitting.story import story_of
@@ -59,16 +59,13 @@ class Answers:
         click.echo("\n\n".join(parts))
         if self.notes:
             click.echo()
-        for text in self.notes:
-            click.echo(note(text))
+        echo_notes(self.notes)
 
     def to_json(self) -> dict[str, Any]:
         """The same for a machine; rows count from 0, as everywhere."""
         posterior = self.fit.posterior
-        told = {
-            "parameters": list(self.fit.param_names),
-            "estimate": self.fit.estimate.tolist(),
-        }
+        names, estimate = list(self.fit.param_names), self.fit.estimate.tolist()
+        bare = {"parameters": names, "estimate": estimate}
         return {
             "tvdbayes": __version__,
             "formula": self.fit.formula,
@@ -76,7 +73,7 @@ class Answers:
             "n_rows": self.fit.n_rows,
             "n_draws": posterior.n_draws,
             "seed": posterior.seed,
-            **(told if self.story is None else _facts(self.story)),
+            **(bare if self.story is None else _facts(self.story)),
             "warnings": list(self.notes),
         }
 

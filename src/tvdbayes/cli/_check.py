@@ -1,6 +1,5 @@
 """``tvdbayes check``: what a fit would see, compare, need and take."""
 
-import json
 import os
 import sys
 import time
@@ -14,7 +13,7 @@ import numpy as np
 from tvdbayes._errors import Interrupted
 from tvdbayes.cli._answers import finite, lacking
 from tvdbayes.cli._request import Request
-from tvdbayes.cli._text import heading, in_words, joined, note, paragraph
+from tvdbayes.cli._text import echo_json, echo_notes, heading, in_words, joined, paragraph
 from tvdbayes.cli._words import noted, plain, printable
 from tvdbayes.data.sources import AbstractSource
 from tvdbayes.fitting import Fit
@@ -81,14 +80,12 @@ def run_check(*, as_json: bool, **model: Any) -> None:
     ]
     notes = list(dict.fromkeys([*notes, *doubts]))
     if as_json:
-        click.echo(json.dumps(_facts(fit, pilot, options, notes), indent=2, allow_nan=False))
+        echo_json(_facts(fit, pilot, options, notes))
         return
     click.echo(heading(printable(request.formula)))
     for about, text in _lines(source, fit, pilot, options):
-        indent = " " * 13
-        click.echo(paragraph(f"{about:<11}  {printable(text)}", indent))
-    for text in notes:
-        click.echo(note(text))
+        click.echo(paragraph(f"{about:<11}  {printable(text)}", " " * 13))
+    echo_notes(notes)
 
 
 def _pilot(options: Options, found: Survey) -> Pilot:
@@ -178,7 +175,13 @@ def _lines(
         yield "bins", str(posterior.bins) if posterior.bins else "none: counts compared one by one"
     else:
         yield "compared", f"row by row ({posterior.divergence.name})"
-    yield "memory", _memory_in_words(options.n_jobs or 1)
+    peak, each = _peak_memory(), "" if options.n_jobs in (None, 1) else " in each of its processes"
+    yield (
+        "memory",
+        "not measured on this system"
+        if peak is None
+        else f"about {peak / 2**20:,.0f} MiB{each}: the peak of this check; draws come in blocks",
+    )
     total = pilot.seconds(options)
     yield (
         "time",
@@ -210,14 +213,6 @@ def _peak_memory() -> float | None:
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return float(peak if sys.platform == "darwin" else 1024 * peak)
-
-
-def _memory_in_words(jobs: int) -> str:
-    peak = _peak_memory()
-    if peak is None:
-        return "not measured on this system"
-    each = " in each of its processes" if jobs != 1 else ""
-    return f"about {peak / 2**20:,.0f} MiB{each}: the peak of this check; draws come in blocks"
 
 
 def _facts(fit: Fit, pilot: Pilot, options: Options, notes: list[str]) -> dict[str, Any]:

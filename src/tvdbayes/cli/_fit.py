@@ -1,6 +1,5 @@
 """``tvdbayes fit``: from a file to answers and a folder of results."""
 
-import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, redirect_stderr
 from io import StringIO
@@ -20,7 +19,7 @@ from tvdbayes.cli._outputs import (
     write_draws,
 )
 from tvdbayes.cli._request import Request
-from tvdbayes.cli._text import paragraph
+from tvdbayes.cli._text import echo_json, paragraph
 from tvdbayes.cli._words import noted
 from tvdbayes.data.sources import AbstractSource
 from tvdbayes.report import render
@@ -50,7 +49,7 @@ def run_fit(
             files = write(answers, source, staged, draws_format, command)
     places = [] if out is None else [str(out / name) for name in files]
     if as_json:
-        click.echo(json.dumps({**answers.to_json(), "files": places}, indent=2, allow_nan=False))
+        echo_json({**answers.to_json(), "files": places})
     elif not quiet:
         answers.show()
         if out is not None:

@@ -58,8 +58,7 @@ class Request:
         if self.prior is None:
             return self.options
         alpha, path = self.prior
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TVDBayesWarning)
+        with warnings.catch_warnings(action="ignore", category=TVDBayesWarning):
             plain = replace(self.options, n_draws=0, resume=None, progress=False)
             without = fit_with(self.formula, source, plain)
         base = new_cells(without, open_data(path), self.options.weights)

@@ -1,6 +1,5 @@
 """``tvdbayes report`` and ``tvdbayes compare``: what is made of fits in files."""
 
-import json
 from pathlib import Path
 
 import click
@@ -8,7 +7,7 @@ import click
 from tvdbayes._errors import SettingsError, StorageError
 from tvdbayes.cli._answers import lines_of
 from tvdbayes.cli._outputs import whole_folder
-from tvdbayes.cli._text import Column, note, number, paragraph, table
+from tvdbayes.cli._text import Column, echo_json, echo_notes, number, paragraph, table
 from tvdbayes.cli._words import noted, printable
 from tvdbayes.fitting import Fit, compare, load
 
@@ -47,8 +46,7 @@ def run_compare(fits: tuple[Path, ...], *, folds: int, draws: int, as_json: bool
     with noted() as notes:
         found = compare(named, n_folds=folds, n_draws=draws)
     if as_json:
-        told = {"fits": lines_of(found, "fit"), "warnings": notes}
-        click.echo(json.dumps(told, indent=2, allow_nan=False))
+        echo_json({"fits": lines_of(found, "fit"), "warnings": notes})
         return
     behind = zip(found["log_diff"], found["log_error"], strict=True)
     shown = table(
@@ -73,5 +71,4 @@ def run_compare(fits: tuple[Path, ...], *, folds: int, draws: int, as_json: bool
         "unexplained share beside the score."
     )
     click.echo(f"\n{paragraph(meaning)}")
-    for text in notes:
-        click.echo(note(text))
+    echo_notes(notes)

@@ -1,10 +1,12 @@
 """Tables and paragraphs for a terminal of any width, or a file."""
 
+import json
 import math
 import shutil
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import click
 from rich.cells import cell_len, set_cell_size
@@ -13,10 +15,11 @@ from tvdbayes.cli._words import printable
 
 __all__ = [
     "Column",
+    "echo_json",
+    "echo_notes",
     "heading",
     "in_words",
     "joined",
-    "note",
     "number",
     "paragraph",
     "table",
@@ -105,9 +108,16 @@ def paragraph(text: str, indent: str = "") -> str:
     )
 
 
-def note(text: str) -> str:
-    """A warning in lines that fit."""
-    return paragraph(f"note: {text}", "  ").replace("note:", click.style("note:", fg="yellow"), 1)
+def echo_notes(notes: Iterable[str]) -> None:
+    """Print warnings in lines that fit."""
+    for text in notes:
+        said = paragraph(f"note: {text}", "  ")
+        click.echo(said.replace("note:", click.style("note:", fg="yellow"), 1))
+
+
+def echo_json(told: dict[str, Any]) -> None:
+    """Print one JSON object."""
+    click.echo(json.dumps(told, indent=2, allow_nan=False))
 
 
 def heading(text: str) -> str:

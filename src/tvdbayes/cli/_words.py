@@ -1,11 +1,10 @@
 """Messages of the library in the words of the command line."""
 
 import re
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tvdbayes._errors import TVDBayesWarning
+from tvdbayes._errors import hearing
 from tvdbayes.sampling.options import OPTIONS
 
 __all__ = ["FLAGS", "noted", "plain", "printable"]
@@ -62,11 +61,6 @@ def printable(text: object) -> str:
 def noted() -> Iterator[list[str]]:
     """Collect what the library warns of; the list is complete when the block ends."""
     notes: list[str] = []
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always", TVDBayesWarning)
+    with hearing() as heard:
         yield notes
-    for one in said:
-        if issubclass(one.category, TVDBayesWarning):
-            notes += [plain(one.message)] if plain(one.message) not in notes else []
-        else:
-            warnings.showwarning(one.message, one.category, one.filename, one.lineno)
+    notes += dict.fromkeys(map(plain, heard))

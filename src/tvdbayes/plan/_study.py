@@ -1,6 +1,5 @@
 """A planned study: simulated data sets with wrong rows, and the intervals that they give."""
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tvdbayes._errors import DataError, SettingsError, TVDBayesWarning
+from tvdbayes._errors import DataError, SettingsError, hearing
 from tvdbayes._typing import Array, ArrayLike
 from tvdbayes._validate import probability, whole_number
 from tvdbayes.bounds._words import written
@@ -162,15 +161,11 @@ class Study:
         ends, warned = np.empty((2, 2, self.n_sets)), 0
         for j in range(self.n_sets):
             cells = self._data(np.random.default_rng([self.seed, n, j]), n)
-            with warnings.catch_warnings(record=True) as heard:
-                warnings.simplefilter("always", TVDBayesWarning)
+            with hearing() as heard:
                 fit = posterior_bootstrap(
                     self.model, cells, partition=self.partition, n_draws=self.n_draws, seed=j
                 )
-            warned += any(issubclass(w.category, TVDBayesWarning) for w in heard)
-            for w in heard:
-                if not issubclass(w.category, TVDBayesWarning):
-                    warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
+            warned += bool(heard)
             for draws, of_fit in zip((fit.draws, fit.kld_draws), ends, strict=True):
                 of_fit[:, j] = np.quantile(draws[:, self.index], tails)
             if self.progress is not None:
