@@ -132,10 +132,8 @@ def kernel_tvd(
     --------
     >>> import numpy as np, tvdbayes as tb
     >>> from tvdbayes.bounds import kernel_tvd
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.random(1000)
-    >>> y = rng.random(1000) < 1 / (1 + np.exp(1 - 3 * x))
-    >>> cells = tb.Cells.from_rows(np.column_stack([np.ones(1000), x]), y)
+    >>> x, u = np.random.default_rng(0).random((2, 1000))
+    >>> cells = tb.Cells.from_rows(np.c_[np.ones(1000), x], u < 1 / (1 + np.exp(1 - 3 * x)))
     >>> model = tb.Model(tb.Bernoulli())
     >>> [round(kernel_tvd(model, [-1, 3], cells, h).distance, 2) for h in (0.2, 0.005, 1e-6)]
     [0.04, 0.12, 0.41]

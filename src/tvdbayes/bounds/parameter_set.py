@@ -65,14 +65,12 @@ class ParameterSet(AbstractGuarantee):
     Examples
     --------
     >>> import numpy as np, tvdbayes as tb
-    >>> from tvdbayes.bounds import parameter_set
-    >>> y = np.random.default_rng(0).poisson(3, 500)
-    >>> y[:50] = 30
-    >>> cells = tb.Cells.from_rows(np.ones((500, 1)), y)
-    >>> rates = np.array([2.0, 2.5, 3.0, 3.5, 4.0, 4.5])
-    >>> found = parameter_set(tb.Model(tb.Poisson()), cells, 0.15, theta=np.log(rates)[:, None])
+    >>> cells = tb.Cells.from_counts([[1]] * 5, [0, 1, 2, 3, 30], [180, 185, 95, 40, 50])
+    >>> rates = np.array([0.4, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0])
+    >>> model = tb.Model(tb.Poisson())
+    >>> found = tb.bounds.parameter_set(model, cells, 0.15, theta=np.log(rates)[:, None])
     >>> rates[found.inside]
-    array([2.5, 3. , 3.5, 4. ])
+    array([0.6, 0.8, 1. , 1.2, 1.5])
     """
 
     names: tuple[str, ...]

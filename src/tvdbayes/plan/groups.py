@@ -93,10 +93,6 @@ def groups(n_params: int, *, group_size: float | None = None) -> GroupPlan:
     group_size : float, optional
         Rows in a group; the default of a fit unless given, about 24.
 
-    Returns
-    -------
-    GroupPlan
-
     Examples
     --------
     >>> from tvdbayes import plan

@@ -102,10 +102,6 @@ def power(
 partition, seed, progress
         As in `sample_size`.
 
-    Returns
-    -------
-    Power
-
     Examples
     --------
     >>> import tvdbayes as tb

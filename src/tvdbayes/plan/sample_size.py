@@ -161,10 +161,6 @@ def sample_size(
     progress : callable, optional
         Called with the data sets done, and in all as far as that is known.
 
-    Returns
-    -------
-    SampleSize
-
     Examples
     --------
     >>> import numpy as np, tvdbayes as tb
