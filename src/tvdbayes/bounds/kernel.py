@@ -145,7 +145,8 @@ def kernel_tvd(
     at = vector("theta", theta)
     pmf = model.pmf(cells, at[:, None])[:, 0]
     row_counts(cells)
-    distance = _smoothed(cells, _column(cells), _law(model, cells, at), float(bandwidth))
+    column = _column(cells)
+    distance = _smoothed(cells, column, _law(model, cells, at, column), float(bandwidth))
     slack = float(np.sqrt(2 * np.log(1 / delta) / cells.n_obs))
     smoothed = min(1.0, distance + slack)
     # The mean of |u| under the kernel is 1/2; law and x-marginal are both moved by smoothing.
@@ -184,9 +185,7 @@ def _column(cells: Cells) -> int:
     return int(moving[0])
 
 
-def _law(model: Model, cells: Cells, theta: Array) -> Law:
-    column = _column(cells)
-
+def _law(model: Model, cells: Cells, theta: Array, column: int) -> Law:
     def pmf(y: float, x: Array) -> Array:
         n = x.size
         rows = np.repeat(cells.x[:1], n, axis=0)

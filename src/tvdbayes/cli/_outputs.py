@@ -29,12 +29,12 @@ __all__ = [
 
 DrawsFormat = Literal["csv", "parquet", "netcdf"]
 
-_ENDINGS: dict[DrawsFormat, str] = {"csv": ".csv", "parquet": ".parquet", "netcdf": ".nc"}
-_WRITERS: dict[DrawsFormat, tuple[tuple[str, ...], str]] = {
-    "csv": ((), ""),
-    "parquet": (("pyarrow",), "pip install pyarrow"),
-    "netcdf": (("xarray", "h5netcdf", "h5py"), "pip install 'tvdbayes[arviz]'"),
+_WRITERS: dict[DrawsFormat, tuple[str, tuple[str, ...], str]] = {
+    "csv": (".csv", (), ""),
+    "parquet": (".parquet", ("pyarrow",), "pip install pyarrow"),
+    "netcdf": (".nc", ("xarray", "h5netcdf", "h5py"), "pip install 'tvdbayes[arviz]'"),
 }
+"""The ending of the file, the libraries that it needs, and how they are installed."""
 _RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -74,7 +74,7 @@ def whole_folder(target: Path) -> Iterator[Path]:
 
 def require_writer(form: DrawsFormat) -> None:
     """Raise before any work is done if the draws could not be written in the end."""
-    needed, command = _WRITERS[form]
+    _, needed, command = _WRITERS[form]
     lacking = [name for name in needed if find_spec(name) is None]
     if lacking:
         raise SettingsError(f"Draws as {form} need {' and '.join(lacking)}. Run: {command}")
@@ -82,7 +82,7 @@ def require_writer(form: DrawsFormat) -> None:
 
 def write_draws(fit: Fit, folder: Path, form: DrawsFormat) -> str:
     """Write the draws, and return the name of their file."""
-    path = folder / f"draws{_ENDINGS[form]}"
+    path = folder / f"draws{_WRITERS[form][0]}"
     if form == "csv":
         write_csv(draws_table(fit), path)
     elif form == "parquet":

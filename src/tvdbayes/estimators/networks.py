@@ -5,7 +5,7 @@ JAX and optax (``pip install 'tvdbayes[jax]'``); making an estimator does not.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from tvdbayes.estimators.base import (
@@ -38,15 +38,8 @@ class AbstractNetwork(AbstractEstimator):
     device: str | None = None
 
     def _fit_rows(self, rows: Rows, law: AbstractFamily) -> None:
-        network = MLP(
-            hidden=hidden_layers(self.hidden),
-            activation=self.activation,
-            epochs=self.epochs,
-            learning_rate=self.learning_rate,
-            batch_rows=self.batch_rows,
-            weight_decay=self.weight_decay,
-            hold_out=self.hold_out,
-        )
+        given = self.get_params(deep=False) | {"hidden": hidden_layers(self.hidden)}
+        network = MLP(**{one.name: given[one.name] for one in fields(MLP) if one.name in given})
         refine = "auto" if self.refine == "reweight" else self.refine
         # Networks begin at lines, where the ridge decides between columns that determine one
         # another.
