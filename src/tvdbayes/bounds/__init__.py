@@ -11,6 +11,14 @@ Examples
 the distance to any model changes by 0.15 at most
 >>> bounds.tvd_radius(50, n_cells=1000).vacuous  # 50 rows say nothing about 1000 cells
 True
+
+References
+----------
+The paper: Knoblauch, J. and Vomfell, L. (2020). Robust Bayesian inference for discrete outcomes
+with the total variation distance. arXiv:2010.13456.
+McDiarmid, C. (1989). On the method of bounded differences. Surveys in Combinatorics, 148-188.
+Weissman, T., Ordentlich, E., Seroussi, G., Verdu, S. and Weinberger, M. (2003). Inequalities for
+the L1 deviation of the empirical distribution. Hewlett-Packard Labs, HPL-2003-97.
 """
 
 from tvdbayes.bounds.cells_report import CellsReport, cells_report

@@ -6,11 +6,6 @@ For groups g of covariate rows, with data mass p and conditional model pmf f,
 
 which is 1 minus the sum of the smaller masses: eq. (4) of the paper where each x is a group. The
 objective of a fit may join outcomes in bins; here they are compared one by one.
-
-References
-----------
-Knoblauch, J. and Vomfell, L. (2020). Robust Bayesian inference for discrete outcomes with the total
-variation distance. arXiv:2010.13456.
 """
 
 from collections.abc import Iterator

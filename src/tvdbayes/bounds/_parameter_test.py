@@ -7,10 +7,6 @@ at most
 
 where q is an order statistic of simulated distances (one covariate row), or a mean of simulated
 distances plus McDiarmid's sqrt((n - k) log(2 / delta) / 2) / n (several).
-
-References
-----------
-McDiarmid, C. (1989). On the method of bounded differences. Surveys in Combinatorics, 148-188.
 """
 
 from collections.abc import Callable

@@ -11,11 +11,6 @@ of smooth functions over short pieces; a piece is split where its integrand chan
 to 0 at fixed n every row ends up alone, and D_h becomes one minus the mean of f(y_i | x_i), a score
 whose best parameters are far from the true ones. Except with probability delta, the distance of the
 smoothed distributions is at most D_h + sqrt(2 log(1 / delta) / n).
-
-References
-----------
-Knoblauch, J. and Vomfell, L. (2020). Robust Bayesian inference for discrete outcomes with the total
-variation distance. arXiv:2010.13456.
 """
 
 from collections.abc import Callable

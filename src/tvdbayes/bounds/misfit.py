@@ -9,10 +9,6 @@ its x is fixed). By McDiarmid's inequality, except with probability delta,
 Parameters and groups must not be learned from the rows that judge them; `misfit_split` therefore
 fits one half of the rows and judges on the other. Single outcomes are compared, whatever bins the
 fit used: a bin cannot show which of its counts occur.
-
-References
-----------
-McDiarmid, C. (1989). On the method of bounded differences. Surveys in Combinatorics, 148-188.
 """
 
 from dataclasses import dataclass

@@ -9,14 +9,6 @@ Three radii r with P(TVD(observed, true) > r) <= delta, for any true distributio
 
 Proposition 2 of the paper has n_x + n_y cells in place of K = n_x n_y, and is false as printed
 (``as_printed=True``). With K it holds, for all parameters at once.
-
-References
-----------
-Weissman, T., Ordentlich, E., Seroussi, G., Verdu, S. and Weinberger, M. (2003). Inequalities for
-the L1 deviation of the empirical distribution. Hewlett-Packard Labs, HPL-2003-97.
-McDiarmid, C. (1989). On the method of bounded differences. Surveys in Combinatorics, 148-188.
-Knoblauch, J. and Vomfell, L. (2020). Robust Bayesian inference for discrete outcomes with the total
-variation distance. arXiv:2010.13456.
 """
 
 from dataclasses import dataclass, field

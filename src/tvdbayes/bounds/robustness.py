@@ -4,11 +4,6 @@ A share e of rows comes from any other distribution. The distance to a model at 
 changes by e at most (the triangle inequality). The estimator sees the x of the wrong rows, too: its
 distance rises by e at most (convexity) and falls by ``2 e / (1 + sqrt(e))`` at most. All three are
 attained. Proposition 1 of the paper has 2 e, which is true and not sharp (``as_printed=True``).
-
-References
-----------
-Knoblauch, J. and Vomfell, L. (2020). Robust Bayesian inference for discrete outcomes with the total
-variation distance. arXiv:2010.13456.
 """
 
 from dataclasses import dataclass

@@ -201,18 +201,13 @@ def _flagged_rows(story: Story) -> list[dict[str, Any]]:
     renamed = f"data: {story.outcome}"
     outcome = renamed if renamed in flagged else story.outcome
     own = [name for name in (outcome, "count", *SCORES) if name in flagged]
-    equal = _equal_rows(story)
+    rows = pd.Series(story.data.row)
+    members = rows[rows >= 0].groupby(rows, sort=False).groups.values()
+    equal = {int(found[0]): [int(i) for i in found] for found in members}
     return [
         {"row": row, **{name: finite(flagged[name][row]) for name in own}, "rows": equal[row]}
         for row in flagged.index.tolist()
     ]
-
-
-def _equal_rows(story: Story) -> dict[int, list[int]]:
-    """For each line, by its number, the numbers of all rows that are in it."""
-    rows = pd.Series(story.data.row)
-    members = rows[rows >= 0].groupby(rows, sort=False).groups.values()
-    return {int(found[0]): [int(i) for i in found] for found in members}
 
 
 def finite(value: Any) -> Any:

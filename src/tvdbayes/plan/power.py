@@ -111,21 +111,7 @@ partition, seed, progress
     >>> plan.power(model, two, [1.0, 0.2], rows=[50, 400], **options).power
     array([0.4, 1. ])
     """
-    study = Study(
-        model,
-        design,
-        theta,
-        coefficient,
-        share,
-        contaminant,
-        interval,
-        n_sets,
-        n_draws,
-        trials,
-        partition,
-        seed,
-        progress,
-    )
+    study = Study.of(locals())
     found = study.each(rows)
     name, truth = study.about
     low, high = np.moveaxis(np.stack([sets.ends for sets in found]), 2, 0)

@@ -173,21 +173,7 @@ def sample_size(
     True
     """
     finite_number("width", width, above=0.0)
-    study = Study(
-        model,
-        design,
-        theta,
-        coefficient,
-        share,
-        contaminant,
-        interval,
-        n_sets,
-        n_draws,
-        trials,
-        partition,
-        seed,
-        progress,
-    )
+    study = Study.of(locals())
     found = _climb(study, width) if rows is None else study.each(rows)
     name, truth = study.about
     low, high = np.moveaxis(np.stack([sets.ends for sets in found]), 2, 0)
