@@ -123,7 +123,7 @@ class Study:
                 f"theta must hold one finite number for each of {list(self.names)}; got "
                 f"{np.atleast_1d(theta).tolist()}."
             )
-        if self.index not in range(len(self.names)):
+        if self.index < 0:
             raise SettingsError(
                 f"coefficient must be one of {list(self.names)} or its place; got "
                 f"{self.coefficient!r}."
@@ -144,9 +144,10 @@ class Study:
 
     @property
     def index(self) -> int:
-        """The place of the coefficient that matters."""
+        """The place of the coefficient that matters; -1 if there is none."""
         places = {name: place for place, name in enumerate(self.names)}
-        return places.get(str(self.coefficient), self.coefficient)  # type: ignore[arg-type]
+        place = places.get(str(self.coefficient), self.coefficient)
+        return int(place) if place in range(len(self.names)) else -1
 
     @property
     def about(self) -> tuple[str, float]:
