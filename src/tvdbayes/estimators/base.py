@@ -22,8 +22,9 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
     column_or_1d,
 )
 
-from tvdbayes._errors import DataError, FamilyError, SettingsError, listing
+from tvdbayes._errors import DataError, FamilyError, listing
 from tvdbayes._typing import Array, BoolArray
+from tvdbayes._validate import one_of
 from tvdbayes.data.cells import Cells
 from tvdbayes.estimators.rows import (
     Rows,
@@ -156,11 +157,9 @@ class AbstractCountRegressor(RegressorMixin, AbstractEstimator):  # type: ignore
             Of the expected count, or of a new count; the latter is found by sampling with the seed
             of the fit and ends at counts, so it may hold more than it was asked to.
         """
-        if kind not in ("mean", "outcome"):
-            raise SettingsError(f'kind must be "mean" or "outcome"; got {kind!r}.')
-        rows = self._new(X)
+        one_of("kind", kind, ("mean", "outcome"))
         found = mean_interval if kind == "mean" else outcome_interval
-        return found(*rows, interval)
+        return found(*self._new(X), interval)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Share of the Poisson deviance that the predictions explain (D squared), at most 1.
@@ -206,13 +205,11 @@ class AbstractClassifier(ClassifierMixin, AbstractEstimator):  # type: ignore[mi
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Probability of each class in each row, (n, n_classes): its posterior mean."""
-        rows = self._new(X)
-        return pmf(*rows, np.arange(len(self.classes_)))
+        return pmf(*self._new(X), np.arange(len(self.classes_)))
 
     def predict(self, X: ArrayLike) -> NDArray[np.generic]:
         """The most probable class of each row, (n,)."""
-        probabilities = self.predict_proba(X)
-        best: NDArray[np.generic] = self.classes_[probabilities.argmax(axis=1)]
+        best: NDArray[np.generic] = self.classes_[self.predict_proba(X).argmax(axis=1)]
         return best
 
 
