@@ -771,6 +771,7 @@ def test_control_characters_are_shown_not_obeyed(frame):
     assert r"\x1b[31mred" in shown
     assert all(c.isprintable() or c == "\n" for c in shown)
     assert printable("Käse 名") == "Käse 名"
+    assert printable("\x1b[31mred") == r"\x1b[31mred"
 
 
 def test_messages_speak_of_options():
@@ -778,6 +779,7 @@ def test_messages_speak_of_options():
         "use --family poisson or --partition auto"
     )
     assert plain("needs trials=, a column") == "needs --trials, a column"
+    assert plain('Drop it, or pass missing="drop".') == "Drop it, or pass --missing drop."
     assert plain("n_draws=1000 or n_jobs=2\nor so") == "--draws 1000 or --jobs 2 or so"
 
 

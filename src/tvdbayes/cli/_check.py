@@ -39,14 +39,7 @@ _SOLVES = 2
 
 @dataclass(frozen=True, eq=False)
 class Pilot:
-    """The first draws of a fit, and how long they took.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    setup, per_draw, floor : float
-        Seconds: before the first draw, for each draw, and for the noise floor.
-    """
+    """The first draws of a fit; seconds before them, for each, and for the noise floor."""
 
     posterior: Posterior
     setup: float

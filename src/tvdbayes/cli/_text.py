@@ -32,21 +32,11 @@ _NARROWEST_NAME = 12
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table, as text.
-
-    Parameters
-    ----------
-    head : str
-    cells : sequence of str
-    left : bool
-        Whether text begins at the left; numbers end at the right.
-    needed : bool
-        Whether it stays where there is no room, and is cut if it must.
-    """
+    """A column of a table, as text; one that is needed stays where there is no room, cut."""
 
     head: str
     cells: Sequence[str]
-    left: bool = False
+    left: bool = False  # Where text begins; numbers end at the right.
     needed: bool = True
 
     @property

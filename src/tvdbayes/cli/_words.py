@@ -26,14 +26,7 @@ _SEPARATED = re.compile(
 
 
 def plain(message: object) -> str:
-    """One line that speaks of options rather than arguments.
-
-    Examples
-    --------
-    >>> from tvdbayes.cli._words import plain
-    >>> plain('1 of 9 is not (first: nan in row 3). Drop it, or pass missing="drop".')
-    '1 of 9 is not (first: nan in row 3). Drop it, or pass --missing drop.'
-    """
+    """One line that speaks of options rather than arguments."""
     text = _ARGUMENT.sub(_as_option, " ".join(str(message).split()))
     return printable(_SEPARATED.sub(r"Pass --sep \1", text))
 
@@ -45,14 +38,7 @@ def _as_option(found: re.Match[str]) -> str:
 
 
 def printable(text: object) -> str:
-    r"""Text from the data without what would move the cursor, colour the terminal or hide itself.
-
-    Examples
-    --------
-    >>> from tvdbayes.cli._words import printable
-    >>> printable("\x1b[31mred")
-    '\\x1b[31mred'
-    """
+    """Text from the data without what would move the cursor, colour the terminal or hide itself."""
     escaped = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
     return "".join(escaped)
 
