@@ -209,7 +209,8 @@ class AbstractClassifier(ClassifierMixin, AbstractEstimator):  # type: ignore[mi
 
     def predict(self, X: ArrayLike) -> NDArray[np.generic]:
         """The most probable class of each row, (n,)."""
-        best: NDArray[np.generic] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        probabilities = self.predict_proba(X)
+        best: NDArray[np.generic] = self.classes_[probabilities.argmax(axis=1)]
         return best
 
 
