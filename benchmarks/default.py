@@ -32,11 +32,10 @@ from tvdbayes import (
 )
 from tvdbayes.experiments.atlas.glmrob import glmrob, robustbase_version
 from tvdbayes.objective.partitions import Auto, Distinct
-from tvdbayes.sampling.arguments import outcome_bins
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.planners import make_plan
 from tvdbayes.sampling.reweighting import reweighted_fit
-from tvdbayes.sampling.setup import Setup
+from tvdbayes.sampling.setup import Setup, outcome_bins
 from tvdbayes.sampling.trimmed import trimmed_plan
 
 SIZES = {
@@ -82,12 +81,10 @@ def minimisers(model, cells, methods=METHODS):
     """
     with warnings.catch_warnings(), single_threaded():
         warnings.simplefilter("ignore", tb.TVDBayesWarning)
-        setup = Setup.make(
-            model, cells, divergence=TVD(), partition=Auto(), prior=None, seed=0, refine=None
-        )
-        setup = setup.binned(outcome_bins("auto", setup, TVD()))
-        plan, found = make_plan(setup, TVD(), ridge="auto", seed=0, pilot=False, refine=None)
-        trimmed = trimmed_plan(plan, found, "auto", False)[1]
+        setup = Setup.make(model, cells, divergence=TVD(), partition=Auto())
+        setup = setup.binned(outcome_bins("auto", setup))
+        plan, found = make_plan(setup, pilot=False)
+        trimmed = trimmed_plan(plan, found, False)[1]
         layout = replace(plan.robust.layout, fold=False)
         closest = layout.bound.from_user(found.robust.theta)
         p = cells.p[:, None]

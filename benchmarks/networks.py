@@ -2,7 +2,6 @@
 
 import time
 import warnings
-from dataclasses import replace
 
 import numpy as np
 
@@ -239,7 +238,7 @@ def on_gpu(quick=False):
         found, seconds = fit(cells, n_draws, device=device)
         lines.append((number, seconds, found.distance.mean()))
         print(lines[-1], flush=True)
-    plan = replace(plan_of(found, device), refine=None)
+    plan = plan_of(found, device)
     p = reweight(cells, Stream.draws(0), n_draws).p
     trainer = plan.trainer
     held = np.zeros_like(p)

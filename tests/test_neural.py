@@ -323,7 +323,7 @@ class TestTraining:
         model = tb.Model(tb.Bernoulli(), SMALL)
         fit = quiet(model, cells, n_draws=2)
         plan = plan_of(fit)
-        all_explained = replace(plan, refine="reweight")
+        all_explained = replace(plan, setup=replace(plan.setup, refine="reweight"))
         p = np.repeat(cells.p[:, None], 2, axis=1)
         from tvdbayes.sampling import networks as _networks
 

@@ -30,8 +30,6 @@ from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
 from tvdbayes.objective.divergences import TVD, AbstractDivergence
 from tvdbayes.objective.partitions import AbstractPartition, Auto
-from tvdbayes.sampling.again import plan_for_replicates, plan_of
-from tvdbayes.sampling.arguments import outcome_bins, refined
 from tvdbayes.sampling.assembled import assemble, check_resumed, joined
 from tvdbayes.sampling.execution import AbstractExecutor, executor_for
 from tvdbayes.sampling.options import Options
@@ -43,9 +41,9 @@ from tvdbayes.sampling.plan import (
     solve_block,
     solve_tables,
 )
-from tvdbayes.sampling.planners import make_plan, planner_of
+from tvdbayes.sampling.planners import make_plan, plan_for_replicates, plan_of, planner_of
 from tvdbayes.sampling.posterior import Posterior
-from tvdbayes.sampling.setup import Setup, affordable
+from tvdbayes.sampling.setup import Setup, affordable, outcome_bins, refined
 from tvdbayes.sampling.warnings import warn_of
 from tvdbayes.sampling.weights import Prior
 
@@ -181,23 +179,17 @@ def posterior_bootstrap(
         prior=prior,
         seed=seed,
         refine=done,
+        ridge=ridge,
     )
-    setup = setup.binned(outcome_bins(options.bins, setup, divergence))
+    setup = setup.binned(outcome_bins(options.bins, setup))
     there = planner_of(model).device(device, model, n_jobs)
     executor = executor_for(n_jobs, affordable(setup.block_elements, memory_budget))
     with nullcontext() if there is None else there.here():
-        plan, unweighted = make_plan(
-            setup,
-            divergence,
-            ridge=ridge,
-            seed=seed,
-            pilot=n_draws > 0,
-            refine=done,
-            device=there,
-        )
+        plan, unweighted = make_plan(setup, pilot=n_draws > 0, device=there)
         if device is not None and there is not None:
             # The pilot is the same as without a device; blocks are as large as its memory allows.
-            plan = replace(plan, size=setup.size_within(there.memory or memory_budget, n_draws))
+            size = setup.size_within(there.memory or memory_budget, n_draws)
+            plan = replace(plan, setup=replace(plan.setup, size=size))
         record = partial(assemble, plan, setup, unweighted, options.kept())
         made = _draw(plan, record, executor, n_draws=n_draws, resume=resume, progress=progress)
     warn_of(made, plan.rescued, int(unweighted.robust.status[0]))

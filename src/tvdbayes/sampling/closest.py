@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes.objective import GroupProblem, Layout, Objective, RowProblem
-from tvdbayes.objective.divergences import KLD, AbstractDivergence
-from tvdbayes.sampling.plan import AbstractPlan, AbstractPrepared, Asked, Solved
+from tvdbayes.objective import GroupProblem, Objective, RowProblem
+from tvdbayes.sampling.plan import AbstractPlan, AbstractPrepared, Solved
 from tvdbayes.sampling.reweighting import reweighted_fit
+from tvdbayes.sampling.setup import Setup
 from tvdbayes.sampling.starts import scan
 from tvdbayes.solvers import Solution, Status, newton, scalar, solve_from_pool
 from tvdbayes.trimming import KeptRows
@@ -64,22 +64,36 @@ def found_by(objective: Objective, problem: AnyProblem, solution: Solution) -> F
 
 
 @dataclass(frozen=True, eq=False)
-class NewtonPlan(AbstractPlan):
-    """Newton's method from a pool of candidates.
+class PreparedSearch(AbstractPrepared):
+    """Starts of the draws of a `NewtonPlan`, or of the linear fits that networks begin at.
 
     Parameters
     ----------
-    likelihood_fit : (d,)
-        Maximum likelihood on the unweighted table: where the likelihood fit starts.
     pool : (d, K)
         Candidates that every draw picks its starts from.
     n_starts : int
         How many of them each draw starts from.
+    shift : (d,)
+        Added to every draw.
     """
 
-    likelihood_fit: Array
     pool: Array
     n_starts: int
+    shift: Array
+
+    def plan(
+        self, setup: Setup, rows: KeptRows | None = None, penalty: float = 0.0
+    ) -> "NewtonPlan":
+        """See `AbstractPrepared`."""
+        robust, likelihood = self.objectives(setup)
+        return NewtonPlan(setup=setup, robust=robust, likelihood=likelihood, start=self)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NewtonPlan(AbstractPlan):
+    """Newton's method from a pool of candidates."""
+
+    start: PreparedSearch
 
     def solve(
         self,
@@ -92,7 +106,7 @@ class NewtonPlan(AbstractPlan):
         """Solve tables p (m, B) for both objectives, all of them at once."""
         p = robust.layout.put(p)
         likelihood_problem = likelihood.on(p)
-        start = np.repeat(self.likelihood_fit[:, None], p.shape[1], axis=1)
+        start = np.repeat(self.start.likelihood_fit[:, None], p.shape[1], axis=1)
         likelihood_fit = found_by(likelihood, likelihood_problem, newton(likelihood_problem, start))
         if robust.divergence == likelihood.divergence and robust.ridge == 0:
             return Solved(*likelihood_fit.record(), *likelihood_fit.record())
@@ -102,17 +116,17 @@ class NewtonPlan(AbstractPlan):
     def _closest(self, robust: Objective, problem: AnyProblem) -> Found:
         """The closest model for each table of a problem."""
         if searched_exactly(robust):
-            candidates = self.pool[0]
+            candidates = self.start.pool[0]
             if robust.layout.cells is not self.robust.layout.cells:
                 candidates = scan(robust.layout, candidates)
             found = scalar(problem, candidates)  # type: ignore[arg-type]
         else:
-            found = solve_from_pool(problem, self.pool, self.n_starts)
+            found = solve_from_pool(problem, self.start.pool, self.start.n_starts)
         away = robust.runs_away(problem, found.theta)
         if away.any():
             # A rare level may look as if it ran away; from where the data are it may not.
             draws = np.flatnonzero(away)
-            start = np.repeat(self.pool[:, :1], draws.size, axis=1)
+            start = np.repeat(self.start.pool[:, :1], draws.size, axis=1)
             found = found.improved_by(newton(problem.take(draws), start), draws)
             away = robust.runs_away(problem, found.theta)
         return Found(robust, problem, found, away)
@@ -120,79 +134,35 @@ class NewtonPlan(AbstractPlan):
     def finish(self, robust: Objective, likelihood: Objective, p: Array) -> Finish:
         """What is done to minimisers (d, B) of tables p: one-step reweighting, and the shift."""
         shift = self.shift[:, None]
-        if self.refine is None:
+        if self.setup.refine is None:
             return lambda theta: theta + shift
         # Every outcome is compared here: of two, each may hold too much.
-        layout = replace(robust.layout, fold=False)
-        return lambda theta: reweighted_fit(layout, likelihood, p, theta, self.cells.n_obs) + shift
+        layout, n_obs = replace(robust.layout, fold=False), self.setup.reweighted.n_obs
+        return lambda theta: reweighted_fit(layout, likelihood, p, theta, n_obs) + shift
 
     @property
-    def prepared(self) -> "PreparedSearch":
+    def prepared(self) -> PreparedSearch:
         """See `AbstractPlan`."""
-        return PreparedSearch(
-            self.minimiser,
-            self.likelihood_fit,
-            self.robust.ridge,
-            self.pool,
-            self.n_starts,
-            self.shift,
-        )
+        return self.start
 
     @property
     def minimiser(self) -> Array:
         """See `AbstractPlan`; the closest model, also where it is reweighted afterwards."""
-        reference = self.robust.reference
-        return np.zeros(len(self.likelihood_fit)) if reference is None else reference
+        return self.start.reference
+
+    @property
+    def shift(self) -> Array:
+        """See `AbstractPlan`."""
+        return self.start.shift
+
+    def shifted(self, shift: Array) -> "NewtonPlan":
+        """The same with this added to every draw."""
+        return replace(self, start=replace(self.start, shift=shift))
+
+    def uncentred(self) -> "NewtonPlan":
+        """See `AbstractPlan`."""
+        return self.shifted(np.zeros_like(self.shift))
 
     def for_replicates(self) -> "NewtonPlan":
         """See `AbstractPlan`; one start is enough for each table."""
-        return replace(self, n_starts=1, shift=np.zeros_like(self.shift))
-
-
-@dataclass(frozen=True, eq=False)
-class PreparedSearch(AbstractPrepared):
-    """Starts of the draws of a `NewtonPlan`, or of the linear fits that networks begin at.
-
-    All parameters are standardised.
-
-    Parameters
-    ----------
-    reference, likelihood_fit : (d,)
-        The closest model, and maximum likelihood.
-    ridge : float
-        The penalty beside the divergence.
-    pool : (d, K)
-        Candidates that every draw picks its starts from.
-    n_starts : int
-        How many of them each draw starts from.
-    shift : (d,)
-        Added to every draw.
-    """
-
-    reference: Array
-    likelihood_fit: Array
-    ridge: float
-    pool: Array
-    n_starts: int
-    shift: Array
-
-    def plan(
-        self,
-        layout: Layout,
-        divergence: AbstractDivergence,
-        asked: Asked,
-        *,
-        rows: KeptRows | None = None,
-        penalty: float = 0.0,
-    ) -> NewtonPlan:
-        """See `AbstractPrepared`."""
-        return NewtonPlan(
-            robust=Objective(layout, divergence, self.ridge, reference=self.reference),
-            likelihood=Objective(layout, KLD(), reference=self.likelihood_fit),
-            shift=self.shift,
-            rescued=False,
-            likelihood_fit=self.likelihood_fit,
-            pool=self.pool,
-            n_starts=self.n_starts,
-            **asked,
-        )
+        return replace(self, start=replace(self.uncentred().start, n_starts=1))

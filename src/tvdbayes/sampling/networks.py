@@ -5,11 +5,10 @@ little is left that it cannot explain. So the robust network begins at the robus
 the same draw, which the wrong rows have not moved, and its layers add what a line cannot say.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import Literal
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
 from tvdbayes.models.predictors import MLP, BoundNetwork
 from tvdbayes.objective import Layout, Objective
-from tvdbayes.objective.divergences import KLD, AbstractDivergence
+from tvdbayes.objective.divergences import KLD
 from tvdbayes.sampling.neural import (
     Masses,
     Trainer,
@@ -28,13 +27,13 @@ from tvdbayes.sampling.neural import (
     device_for,
     held_out_share,
 )
-from tvdbayes.sampling.plan import AUTO_RIDGE, AbstractPlan, AbstractPrepared, Asked, Solved
+from tvdbayes.sampling.plan import AUTO_RIDGE, AbstractPlan, AbstractPrepared, Solved
 from tvdbayes.sampling.reweighting import explained
-from tvdbayes.sampling.search import prepare
+from tvdbayes.sampling.setup import Setup
 from tvdbayes.sampling.weights import Stream
 from tvdbayes.solvers import Solution, Status, newton
 
-__all__ = ["NetworkPlan", "networks_again", "prepare_networks"]
+__all__ = ["NetworkPlan", "network_of"]
 
 _BEND = 0.1
 """If the network of the likelihood fit explains so much more of the mass, the truth is bent, not
@@ -42,7 +41,15 @@ the data: the robust network then begins at that one. Up to about a tenth of wro
 kind, are resisted."""
 
 
-@dataclass(frozen=True, eq=False)
+def network_of(model: Model) -> MLP:
+    """The network that is the predictor of a model."""
+    network = model.predictor.network
+    if network is None:
+        raise SettingsError("Only networks are trained. Give this predictor solver='newton'.")
+    return network
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class NetworkPlan(AbstractPlan):
     """Training of two networks for each table, by likelihood and robust.
 
@@ -61,27 +68,35 @@ class NetworkPlan(AbstractPlan):
 
     @classmethod
     def starting(
-        cls,
-        layout: Layout,
-        divergence: AbstractDivergence,
-        *,
-        settings: MLP,
-        device: Device,
-        line: AbstractPlan | None,
-        asked: Asked,
+        cls, setup: Setup, device: Device, fit_lines: Callable[[Setup], AbstractPlan] | None
     ) -> "NetworkPlan":
-        """The plan whose networks begin at lines that are fitted like this."""
+        """The plan whose networks begin at lines; given is what makes their plan, if any."""
+        layout, settings = setup.layout, network_of(setup.layout.model)
+        line = None
+        if settings.direct and fit_lines is not None:
+            # A linear predictor of the same columns.
+            linear = Model(layout.family, bound_network(settings, layout).line)
+            line = fit_lines(replace(setup, layout=replace(layout, model=linear), refine=None))
+            # Where classes are separated a line without a ridge would be certain everywhere.
+            line = replace(line, likelihood=replace(line.likelihood, ridge=AUTO_RIDGE))
         return cls(
+            setup=setup,
             # The ridge is that of the lines; weights have their decay.
-            robust=Objective(layout, divergence, 0.0 if line is None else line.robust.ridge),
+            robust=Objective(layout, setup.divergence, 0.0 if line is None else line.robust.ridge),
             likelihood=Objective(layout, KLD()),
-            shift=np.zeros(layout.bound.n_params),
-            rescued=False,
             line=line,
             settings=settings,
             device=device,
-            **asked,
         )
+
+    def unweighted(self) -> Solved:
+        """Networks for the unweighted table."""
+        cells = self.robust.layout.cells
+        p, rng = cells.p[:, None], Stream.generator(self.setup.seed, Stream.TRAINING)
+        lines = None if self.line is None else _Lines.fit(self.line, cells, p)
+        # A single network is trained as fast here, and comes out the same for every device.
+        here = replace(self, device=device_for(None, self.robust.layout.family))
+        return here.train(self.robust, self.likelihood, p, lines, [rng])
 
     @property
     def prepared(self) -> AbstractPrepared | None:
@@ -104,7 +119,7 @@ class NetworkPlan(AbstractPlan):
         # Lines are fitted to whole blocks: the last digits of a matrix product depend on its size.
         lines = None if self.line is None else _Lines.fit(self.line, robust.layout.cells, p)
         lines = None if lines is None else lines.first(wanted)
-        rngs = Stream.draws(self.seed, Stream.TRAINING, first)
+        rngs = Stream.draws(self.setup.seed, Stream.TRAINING, first)
         return self.train(robust, likelihood, p[:, :wanted], lines, rngs)
 
     def train(
@@ -143,8 +158,9 @@ class NetworkPlan(AbstractPlan):
             )
             found = found.replaced_by(again, bent)
             distance = problem.distance(found.theta)
-        if self.refine is not None:
-            share = explained(replace(layout, fold=False), p, found.theta, self.cells.n_obs)
+        if self.setup.refine is not None:
+            n_obs = self.setup.reweighted.n_obs
+            share = explained(replace(layout, fold=False), p, found.theta, n_obs)
             start = random if lines is None else bound.with_line(random, lines.on(p * share))
             last = trainer.train(KLD(), masses.kept(share), start)
             # A phase that did not end well is not forgotten for a last one that did.
@@ -163,7 +179,7 @@ class NetworkPlan(AbstractPlan):
         return self._trainer_on(self.robust.layout)
 
     def _trainer_on(self, layout: Layout) -> Trainer:
-        return Trainer(self.settings, layout, self.device, self.seed)
+        return Trainer(self.settings, layout, self.device, self.setup.seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,75 +223,6 @@ class _Lines:
             return plan.robust, plan.likelihood
         robust = plan.robust.rebind(cells)
         return robust, replace(plan.likelihood, layout=robust.layout)
-
-
-def prepare_networks(
-    layout: Layout,
-    divergence: AbstractDivergence,
-    settings: MLP,
-    device: Device,
-    *,
-    ridge: float | Literal["auto"],
-    pilot: bool,
-    asked: Asked,
-) -> tuple[NetworkPlan, Solved]:
-    """Plan the linear fits, and train on the unweighted table."""
-    if divergence.sums and layout.family.counts:
-        raise SettingsError(
-            f"The divergence {divergence.name!r} sums over all counts in every step, which is too "
-            'slow to train. Use "tvd", "hellinger" or "power".'
-        )
-    line = None
-    if settings.direct:
-        of_lines = _of_lines(layout, settings)
-        found, _ = prepare(of_lines, divergence, ridge=ridge, pilot=pilot, **_closest(asked))
-        line = _held(found)
-    plan = NetworkPlan.starting(
-        layout, divergence, settings=settings, device=device, line=line, asked=asked
-    )
-    p, rng = layout.cells.p[:, None], Stream.generator(asked["seed"], Stream.TRAINING)
-    lines = None if line is None else _Lines.fit(line, layout.cells, p)
-    # A single network is trained as fast here, and comes out the same for every device.
-    here = replace(plan, device=device_for(None, layout.family))
-    return plan, here.train(plan.robust, plan.likelihood, p, lines, [rng])
-
-
-def networks_again(
-    layout: Layout,
-    divergence: AbstractDivergence,
-    *,
-    settings: MLP,
-    device: Device,
-    kept: AbstractPrepared | None,
-    asked: Asked,
-) -> NetworkPlan | None:
-    """The plan of networks that begin at lines with these starts; None if the starts are needed."""
-    line = None
-    if settings.direct:
-        if kept is None:
-            return None
-        line = _held(kept.plan(_of_lines(layout, settings), divergence, _closest(asked)))
-    return NetworkPlan.starting(
-        layout, divergence, settings=settings, device=device, line=line, asked=asked
-    )
-
-
-def _of_lines(layout: Layout, settings: MLP) -> Layout:
-    """The layout with a linear predictor of the same columns."""
-    line = bound_network(settings, layout).line
-    return replace(layout, model=Model(layout.family, line))
-
-
-def _closest(asked: Asked) -> Asked:
-    return {**asked, "refine": None}
-
-
-def _held(line: AbstractPlan) -> AbstractPlan:
-    """The plan with a ridge on its likelihood fits.
-
-    Where classes are separated a line without one would be certain everywhere.
-    """
-    return replace(line, likelihood=replace(line.likelihood, ridge=AUTO_RIDGE))
 
 
 def _in_user_units(found: Solution, bound: BoundNetwork, value: Array) -> Solution:
