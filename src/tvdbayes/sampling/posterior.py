@@ -11,11 +11,10 @@ from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
 from tvdbayes.objective.divergences import KLD, AbstractDivergence
 from tvdbayes.objective.partitions import AbstractPartition, Bins, Distinct, GroupReport
-from tvdbayes.sampling.html import html_table
 from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.plan import AbstractPrepared
 from tvdbayes.sampling.rows_used import rows_used
-from tvdbayes.sampling.summary import IntervalKind, Summary, summarise
+from tvdbayes.sampling.summary import IntervalKind, Summary, html_table, summarise
 from tvdbayes.sampling.weights import Prior
 from tvdbayes.solvers import Status
 from tvdbayes.trimming import KeptRows
