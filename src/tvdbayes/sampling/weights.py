@@ -18,10 +18,7 @@ References
 Rubin, D. B. (1981). The Bayesian bootstrap. Annals of Statistics 9, 130-134.
 Ferguson, T. S. (1973). A Bayesian analysis of some nonparametric problems. Annals of Statistics 1,
 209-230.
-Lyddon, S., Walker, S. and Holmes, C. (2018). Nonparametric learning from Bayesian models with
-randomized objective functions. Advances in Neural Information Processing Systems 31.
-Knoblauch, J. and Vomfell, L. (2020). Robust Bayesian inference for discrete outcomes with the total
-variation distance. arXiv:2010.13456.
+The others are in `bootstrap`.
 """
 
 from collections.abc import Callable, Iterator
