@@ -17,7 +17,7 @@ from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
-from tvdbayes.models.predictors import MLP, BoundNetwork
+from tvdbayes.models.predictors import MLP
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import KLD
 from tvdbayes.sampling.neural import (
@@ -31,7 +31,7 @@ from tvdbayes.sampling.plan import AUTO_RIDGE, AbstractPlan, AbstractPrepared, S
 from tvdbayes.sampling.reweighting import explained
 from tvdbayes.sampling.setup import Setup
 from tvdbayes.sampling.weights import Stream
-from tvdbayes.solvers import Solution, Status, newton
+from tvdbayes.solvers import Status, newton
 
 __all__ = ["NetworkPlan", "network_of"]
 
@@ -93,7 +93,7 @@ class NetworkPlan(AbstractPlan):
         """Networks for the unweighted table."""
         cells = self.robust.layout.cells
         p, rng = cells.p[:, None], Stream.generator(self.setup.seed, Stream.TRAINING)
-        lines = None if self.line is None else _Lines.fit(self.line, cells, p)
+        lines = _Lines.fit(self.line, cells, p)
         # A single network is trained as fast here, and comes out the same for every device.
         here = replace(self, device=device_for(None, self.robust.layout.family))
         return here.train(self.robust, self.likelihood, p, lines, [rng])
@@ -117,8 +117,7 @@ class NetworkPlan(AbstractPlan):
     ) -> Solved:
         """Train networks for tables p (m, B), with the random numbers of these draws."""
         # Lines are fitted to whole blocks: the last digits of a matrix product depend on its size.
-        lines = None if self.line is None else _Lines.fit(self.line, robust.layout.cells, p)
-        lines = None if lines is None else lines.first(wanted)
+        lines = _Lines.fit(self.line, robust.layout.cells, p, wanted)
         rngs = Stream.draws(self.setup.seed, Stream.TRAINING, first)
         return self.train(robust, likelihood, p[:, :wanted], lines, rngs)
 
@@ -133,7 +132,7 @@ class NetworkPlan(AbstractPlan):
         """Train networks for tables p (m, B) from lines, each with a generator of its own."""
         layout = robust.layout
         trainer = self.trainer if layout is self.robust.layout else self._trainer_on(layout)
-        bound, counts = trainer.bound, layout.cells.counts
+        bound, counts, second_rate = trainer.bound, layout.cells.counts, self.settings.second_rate
         made = [
             (bound.layers.start(rng), held_out_share(counts, self.settings.hold_out, rng))
             for rng in islice(rngs, p.shape[1])
@@ -145,17 +144,13 @@ class NetworkPlan(AbstractPlan):
         found = likelihood_fit
         if robust.divergence != KLD():
             start = likelihood_fit.theta if lines is None else bound.with_line(random, lines.robust)
-            found = trainer.train(robust.divergence, masses, start, self.settings.second_rate)
+            found = trainer.train(robust.divergence, masses, start, second_rate)
         problem = robust.on(p)
         distance = problem.distance(found.theta)
         bent = np.flatnonzero(distance > problem.distance(likelihood_fit.theta) + _BEND)
         if bent.size and lines is not None and robust.divergence.on_groups:
-            again = trainer.train(
-                robust.divergence,
-                masses.take(bent),
-                likelihood_fit.theta[:, bent],
-                self.settings.second_rate,
-            )
+            start = likelihood_fit.theta[:, bent]
+            again = trainer.train(robust.divergence, masses.take(bent), start, second_rate)
             found = found.replaced_by(again, bent)
             distance = problem.distance(found.theta)
         if self.setup.refine is not None:
@@ -167,9 +162,9 @@ class NetworkPlan(AbstractPlan):
             well = found.status == Status.TRAINED
             found = replace(last, status=np.where(well, last.status, found.status))
         return Solved(
-            _in_user_units(found, bound, distance),
+            replace(found, theta=bound.to_user(found.theta), value=distance),
             distance,
-            _in_user_units(likelihood_fit, bound, likelihood_fit.value),
+            replace(likelihood_fit, theta=bound.to_user(likelihood_fit.theta)),
             likelihood.on(p).distance(likelihood_fit.theta),
         )
 
@@ -189,41 +184,30 @@ class _Lines:
     They were fitted in a `block` of tables, of which some may have been left out since.
     """
 
-    plan: AbstractPlan
-    cells: Cells
+    objective: Objective
     robust: Array
     likelihood: Array
     block: int
 
     @classmethod
-    def fit(cls, plan: AbstractPlan, cells: Cells, p: Array) -> "_Lines":
-        """Fit lines to tables p (m, B)."""
-        robust, likelihood = cls._objectives(plan, cells)
-        solved = plan.solve(robust, likelihood, p)
-        return cls(plan, cells, solved.robust.theta, solved.likelihood.theta, p.shape[1])
-
-    def first(self, n: int | None) -> "_Lines":
-        """The first n of them."""
-        return replace(self, robust=self.robust[:, :n], likelihood=self.likelihood[:, :n])
+    def fit(
+        cls, plan: AbstractPlan | None, cells: Cells, p: Array, wanted: int | None = None
+    ) -> "_Lines | None":
+        """The first `wanted` of the lines of tables p (m, B); None without a plan of lines."""
+        if plan is None:
+            return None
+        robust, likelihood = plan.on(cells)
+        found = plan.solve(robust, likelihood, p)
+        lines = (found.robust.theta[:, :wanted], found.likelihood.theta[:, :wanted])
+        return cls(likelihood, *lines, p.shape[1])
 
     def on(self, p: Array) -> Array:
         """Maximum likelihood on other masses (m, B) of the same cells."""
-        _, likelihood = self._objectives(self.plan, self.cells)
-        bound, n = likelihood.layout.bound, p.shape[1]
+        bound, n = self.objective.layout.bound, p.shape[1]
 
         def whole(values: Array) -> Array:
             return np.pad(values, ((0, 0), (0, self.block - n)), mode="edge")
 
-        found = newton(likelihood.on(whole(p / p.sum(0))), bound.from_user(whole(self.robust)))
+        start = bound.from_user(whole(self.robust))
+        found = newton(self.objective.on(whole(p / p.sum(0))), start)
         return bound.to_user(found.theta)[:, :n]
-
-    @staticmethod
-    def _objectives(plan: AbstractPlan, cells: Cells) -> tuple[Objective, Objective]:
-        if cells is plan.robust.layout.cells:
-            return plan.robust, plan.likelihood
-        robust = plan.robust.rebind(cells)
-        return robust, replace(plan.likelihood, layout=robust.layout)
-
-
-def _in_user_units(found: Solution, bound: BoundNetwork, value: Array) -> Solution:
-    return replace(found, theta=bound.to_user(found.theta), value=value)

@@ -141,6 +141,14 @@ class AbstractPlan(ABC):
         """The rows that are kept, where some may be dropped."""
         return None
 
+    def on(self, cells: Cells) -> tuple[Objective, Objective]:
+        """Both objectives on the table of the plan, or on another one."""
+        if cells is self.robust.layout.cells:
+            return self.robust, self.likelihood
+        self.robust.layout.model.check(cells)
+        robust = self.robust.rebind(cells)
+        return robust, replace(self.likelihood, layout=robust.layout)
+
     def for_replicates(self) -> "AbstractPlan":
         """The same for data of the model's own making: where they are solved is known."""
         return self.uncentred()
@@ -197,12 +205,8 @@ def solve_tables(
 
     They are draws `first`, `first + 1`, ...: what is random beside the weights depends on that.
     """
-    layout = plan.robust.layout
-    if cells is None or cells is layout.cells:
-        return plan.solve(plan.robust, plan.likelihood, p, first, wanted)
-    layout.model.check(cells)
-    robust = plan.robust.rebind(cells)
-    return plan.solve(robust, replace(plan.likelihood, layout=robust.layout), p, first, wanted)
+    cells = plan.robust.layout.cells if cells is None else cells
+    return plan.solve(*plan.on(cells), p, first, wanted)
 
 
 def draws_of(plan: AbstractPlan, p: Array, cells: Cells | None = None) -> tuple[Array, Array]:
