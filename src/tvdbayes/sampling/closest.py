@@ -4,7 +4,6 @@ Each draw starts from the candidates of the pool with the lowest distances, and 
 In one parameter the search is exact (`solvers.scalar`).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,12 +17,9 @@ from tvdbayes.sampling.starts import scan
 from tvdbayes.solvers import Solution, Status, newton, scalar, solve_from_pool
 from tvdbayes.trimming import KeptRows
 
-__all__ = ["Found", "NewtonPlan", "PreparedSearch", "found_by", "searched_exactly"]
+__all__ = ["NewtonPlan", "PreparedSearch", "recorded", "searched_exactly"]
 
 AnyProblem = GroupProblem | RowProblem
-
-Finish = Callable[[Array], Array]
-"""From minimisers (d, B) to draws."""
 
 
 def searched_exactly(objective: Objective) -> bool:
@@ -35,32 +31,22 @@ def searched_exactly(objective: Objective) -> bool:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """A solution with the problem it belongs to, and which draws have it at infinity."""
+def recorded(
+    objective: Objective,
+    problem: AnyProblem,
+    found: Solution,
+    last: Array | None = None,
+    away: BoolArray | None = None,
+) -> tuple[Solution, Array]:
+    """A solution in the user's coordinates, and its distance.
 
-    objective: Objective
-    problem: AnyProblem
-    solution: Solution
-    away: BoolArray
-
-    def record(self, finish: Finish | None = None) -> tuple[Solution, Array]:
-        """The solution, finished, in the user's coordinates, and its distance before that."""
-        solution = self.solution
-        status = np.where(self.away, int(Status.SEPARATED), solution.status)
-        last = solution.theta if finish is None else finish(solution.theta)
-        theta = self.objective.layout.bound.to_user(last)
-        distance = self.problem.distance(solution.theta)
-        return replace(solution, theta=theta, status=status), distance
-
-    def beside(self, likelihood_fit: "Found", finish: Finish | None = None) -> Solved:
-        """Both solutions of the same tables, the robust one finished."""
-        return Solved(*self.record(finish), *likelihood_fit.record())
-
-
-def found_by(objective: Objective, problem: AnyProblem, solution: Solution) -> Found:
-    """The solution with the draws marked whose optimum is at infinity."""
-    return Found(objective, problem, solution, objective.runs_away(problem, solution.theta))
+    ``last`` (d, B) are the parameters after what is done to them, of which the distance is not;
+    ``away`` says which draws have their optimum at infinity, where that is known.
+    """
+    away = objective.runs_away(problem, found.theta) if away is None else away
+    theta = objective.layout.bound.to_user(found.theta if last is None else last)
+    status = np.where(away, int(Status.SEPARATED), found.status)
+    return replace(found, theta=theta, status=status), problem.distance(found.theta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,16 +91,18 @@ class NewtonPlan(AbstractPlan):
     ) -> Solved:
         """Solve tables p (m, B) for both objectives, all of them at once."""
         p = robust.layout.put(p)
-        likelihood_problem = likelihood.on(p)
+        problem = likelihood.on(p)
         start = np.repeat(self.start.likelihood_fit[:, None], p.shape[1], axis=1)
-        likelihood_fit = found_by(likelihood, likelihood_problem, newton(likelihood_problem, start))
+        ordinary = recorded(likelihood, problem, newton(problem, start))
         if robust.divergence == likelihood.divergence and robust.ridge == 0:
-            return Solved(*likelihood_fit.record(), *likelihood_fit.record())
-        closest = self._closest(robust, robust.on(p))
-        return closest.beside(likelihood_fit, self.finish(robust, likelihood, p))
+            return Solved(*ordinary, *ordinary)
+        problem = robust.on(p)
+        found, away = self._closest(robust, problem)
+        last = self.finished(robust, likelihood, p, found.theta)
+        return Solved(*recorded(robust, problem, found, last, away), *ordinary)
 
-    def _closest(self, robust: Objective, problem: AnyProblem) -> Found:
-        """The closest model for each table of a problem."""
+    def _closest(self, robust: Objective, problem: AnyProblem) -> tuple[Solution, BoolArray]:
+        """The closest model for each table of a problem, and whether that is at infinity."""
         if searched_exactly(robust):
             candidates = self.start.pool[0]
             if robust.layout.cells is not self.robust.layout.cells:
@@ -129,16 +117,15 @@ class NewtonPlan(AbstractPlan):
             start = np.repeat(self.start.pool[:, :1], draws.size, axis=1)
             found = found.improved_by(newton(problem.take(draws), start), draws)
             away = robust.runs_away(problem, found.theta)
-        return Found(robust, problem, found, away)
+        return found, away
 
-    def finish(self, robust: Objective, likelihood: Objective, p: Array) -> Finish:
-        """What is done to minimisers (d, B) of tables p: one-step reweighting, and the shift."""
-        shift = self.shift[:, None]
-        if self.setup.refine is None:
-            return lambda theta: theta + shift
-        # Every outcome is compared here: of two, each may hold too much.
-        layout, n_obs = replace(robust.layout, fold=False), self.setup.reweighted.n_obs
-        return lambda theta: reweighted_fit(layout, likelihood, p, theta, n_obs) + shift
+    def finished(self, robust: Objective, likelihood: Objective, p: Array, theta: Array) -> Array:
+        """Draws from minimisers theta (d, B) of tables p: one-step reweighting, and the shift."""
+        if self.setup.refine is not None:
+            # Every outcome is compared here: of two, each may hold too much.
+            layout, n_obs = replace(robust.layout, fold=False), self.setup.reweighted.n_obs
+            theta = reweighted_fit(layout, likelihood, p, theta, n_obs)
+        return theta + self.shift[:, None]
 
     @property
     def prepared(self) -> PreparedSearch:

@@ -22,7 +22,7 @@ from tvdbayes.data.cells import Cells
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import KLD, TVD
 from tvdbayes.objective.partitions import Singletons
-from tvdbayes.sampling.closest import NewtonPlan, PreparedSearch, found_by, searched_exactly
+from tvdbayes.sampling.closest import NewtonPlan, PreparedSearch, recorded, searched_exactly
 from tvdbayes.sampling.plan import (
     AUTO_RIDGE,
     PILOT,
@@ -91,12 +91,13 @@ def prepare(
     )
     plan = replace(start.plan(replace(setup, layout=there)), rescued=rescued)
     robust, likelihood = plan.robust, plan.likelihood
-    best = found_by(robust, robust.on(p), modes.take(np.array([0])))
-    beside = found_by(likelihood, likelihood.on(p), likelihood_fit)
-    if not refined:
-        return plan, best.beside(beside)
-    found = best.beside(beside, plan.finish(robust, likelihood, p))
-    return (_centred(plan, found) if pilot else plan), found
+    problem, best = robust.on(p), modes.take(np.array([0]))
+    last = plan.finished(robust, likelihood, p, best.theta) if refined else None
+    found = Solved(
+        *recorded(robust, problem, best, last),
+        *recorded(likelihood, likelihood.on(p), likelihood_fit),
+    )
+    return (_centred(plan, found) if pilot and refined else plan), found
 
 
 def _regularised(
