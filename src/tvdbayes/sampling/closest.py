@@ -70,7 +70,6 @@ class PreparedSearch(AbstractPrepared):
     def plan(
         self, setup: Setup, rows: KeptRows | None = None, penalty: float = 0.0
     ) -> "NewtonPlan":
-        """See `AbstractPrepared`."""
         robust, likelihood = self.objectives(setup)
         return NewtonPlan(setup=setup, robust=robust, likelihood=likelihood, start=self)
 
@@ -129,7 +128,6 @@ class NewtonPlan(AbstractPlan):
 
     @property
     def prepared(self) -> PreparedSearch:
-        """See `AbstractPlan`."""
         return self.start
 
     @property
@@ -139,7 +137,6 @@ class NewtonPlan(AbstractPlan):
 
     @property
     def shift(self) -> Array:
-        """See `AbstractPlan`."""
         return self.start.shift
 
     def shifted(self, shift: Array) -> "NewtonPlan":
@@ -147,7 +144,6 @@ class NewtonPlan(AbstractPlan):
         return replace(self, start=replace(self.start, shift=shift))
 
     def uncentred(self) -> "NewtonPlan":
-        """See `AbstractPlan`."""
         return self.shifted(np.zeros_like(self.shift))
 
     def for_replicates(self) -> "NewtonPlan":

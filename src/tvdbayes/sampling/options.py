@@ -234,18 +234,8 @@ class Options:
     @property
     def of_draws(self) -> dict[str, Any]:
         """Those that `posterior_bootstrap` takes, as its arguments."""
-        return {
-            "divergence": self.divergence,
-            "partition": self.partition,
-            "n_draws": self.n_draws,
-            "seed": self.seed,
-            "prior": self.prior,
-            "ridge": self.ridge,
-            "bins": self.bins,
-            "refine": self.refine,
-            "n_jobs": self.n_jobs,
-            "device": self.device,
-        }
+        names = ("divergence", "partition", "n_draws", "seed", "prior", "ridge", "bins", "refine")
+        return {name: getattr(self, name) for name in (*names, "n_jobs", "device")}
 
     def kept(self, **changes: Any) -> Self:
         """What a record keeps: the options on which draws depend, with these changes."""

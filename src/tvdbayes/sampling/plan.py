@@ -23,7 +23,7 @@ __all__ = [
     "Solved",
     "calibrating_shift",
     "draws_of",
-    "pilot_tables",
+    "pilot_of",
     "solve_block",
     "solve_tables",
 ]
@@ -178,11 +178,11 @@ def calibrating_shift(pilot: Array, estimate: Array, bound: AbstractBound) -> Ar
     return estimate - centre
 
 
-def pilot_tables(plan: AbstractPlan) -> list[Array]:
-    """The random tables of the pilot, in blocks (m, B)."""
+def pilot_of(plan: AbstractPlan) -> list[Solved]:
+    """The solutions of the random tables of the pilot, in blocks."""
     cells, size = plan.robust.layout.cells, plan.size
     p = reweight(cells, Stream.draws(plan.setup.seed, Stream.PILOT), PILOT).p
-    return [p[:, at : at + size] for at in range(0, PILOT, size)]
+    return [solve_tables(plan, p[:, at : at + size]) for at in range(0, PILOT, size)]
 
 
 def solve_block(plan: AbstractPlan, block: int, n_draws: int | None = None) -> Solved:

@@ -23,14 +23,7 @@ from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import KLD, TVD
 from tvdbayes.objective.partitions import Singletons
 from tvdbayes.sampling.closest import NewtonPlan, PreparedSearch, recorded, searched_exactly
-from tvdbayes.sampling.plan import (
-    AUTO_RIDGE,
-    PILOT,
-    Solved,
-    calibrating_shift,
-    pilot_tables,
-    solve_tables,
-)
+from tvdbayes.sampling.plan import AUTO_RIDGE, PILOT, Solved, calibrating_shift, pilot_of
 from tvdbayes.sampling.setup import Setup
 from tvdbayes.sampling.starts import central_mass, elemental, least_squares, lengths, scan
 from tvdbayes.sampling.weights import Stream, reweight
@@ -213,7 +206,6 @@ def _pool(robust: Objective, modes: Array, setup: Setup) -> tuple[Array, int, Ar
 def _centred(plan: NewtonPlan, found: Solved) -> NewtonPlan:
     """The plan of refined draws, with the shift that brings their centre to the estimate."""
     bound = plan.robust.layout.bound
-    parts = [solve_tables(plan, p) for p in pilot_tables(plan)]
-    pilot = np.concatenate([part.robust.theta for part in parts], axis=1)
+    pilot = np.concatenate([part.robust.theta for part in pilot_of(plan)], axis=1)
     estimate = bound.from_user(found.robust.theta)[:, 0]
     return plan.shifted(calibrating_shift(bound.from_user(pilot), estimate, bound))

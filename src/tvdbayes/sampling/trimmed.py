@@ -30,7 +30,8 @@ from tvdbayes.sampling.plan import (
     AbstractPrepared,
     Solved,
     calibrating_shift,
-    pilot_tables,
+    pilot_of,
+    solve_tables,
 )
 from tvdbayes.sampling.setup import Setup
 from tvdbayes.sampling.weights import block_size
@@ -99,7 +100,6 @@ class PreparedTrim(AbstractPrepared):
     def plan(
         self, setup: Setup, rows: KeptRows | None = None, penalty: float = 0.0
     ) -> "TrimmedPlan":
-        """See `AbstractPrepared`."""
         if rows is None:
             raise SettingsError("A record of a trimmed likelihood must hold the rows that it kept.")
         robust, likelihood = self.objectives(setup)
@@ -183,7 +183,6 @@ class TrimmedPlan(AbstractPlan):
 
     @property
     def ridge(self) -> float:
-        """See `AbstractPlan`."""
         return self.penalty
 
     @property
@@ -207,7 +206,6 @@ class TrimmedPlan(AbstractPlan):
 
     @property
     def minimiser(self) -> Array:
-        """See `AbstractPlan`."""
         return self.start.estimate
 
     def for_replicates(self) -> "TrimmedPlan":
@@ -215,7 +213,6 @@ class TrimmedPlan(AbstractPlan):
         return replace(self.uncentred(), clean=True)
 
     def uncentred(self) -> "TrimmedPlan":
-        """See `AbstractPlan`."""
         return replace(self, start=self.start.uncentred())
 
 
@@ -239,10 +236,10 @@ def trimmed_plan(plan: NewtonPlan, found: Solved, pilot: bool) -> tuple[TrimmedP
         Recentred.nothing(ordinary),
     )
     trimmed = start.plan(replace(plan.setup, refine="trim"), rows, penalty)
-    solved = trimmed.solve(plan.robust, plan.likelihood, layout.cells.p[:, None])
+    solved = solve_tables(trimmed, layout.cells.p[:, None])
     if not pilot:
         return trimmed, solved
-    parts = [trimmed.solve(plan.robust, plan.likelihood, p) for p in pilot_tables(plan)]
+    parts = pilot_of(trimmed)
 
     def draws(side: str, centre: Array, kept: Array) -> Recentred:
         raw = [layout.bound.from_user(getattr(part, side).theta) for part in parts]

@@ -191,17 +191,7 @@ class Prior:
         if callable(base):
             x, y = _draw_atoms(base, rng, max(self.n_atoms, _SAMPLE), cells)
             base = Cells.from_rows(x, y, names=cells.names)
-        rows = base.x_index
-        return cells.merge(
-            Cells.from_counts(
-                base.x[rows],
-                base.y,
-                base.p * self.alpha,
-                offset=base.offset[rows],
-                trials=base.trials[rows],
-                names=base.names,
-            )
-        )
+        return cells.merge(replace(base, counts=base.p * self.alpha))
 
 
 def _draw_atoms(
