@@ -171,9 +171,10 @@ def posterior_bootstrap(
     setup = Setup.make(model, cells, prior=prior, refine=done, **asked)
     setup = setup.binned(outcome_bins(options.bins, setup))
     there = planner_of(model).device(device, model, n_jobs)
+    setup = replace(setup, device=there)
     executor = executor_for(n_jobs, affordable(setup.block_elements, memory_budget))
     with nullcontext() if there is None else there.here():
-        plan, unweighted = make_plan(setup, pilot=n_draws > 0, device=there)
+        plan, unweighted = make_plan(setup, pilot=n_draws > 0)
         if device is not None and there is not None:
             # The pilot is the same as without a device; blocks are as large as its memory allows.
             size = setup.size_within(there.memory or memory_budget, n_draws)

@@ -12,7 +12,6 @@ from itertools import islice
 
 import numpy as np
 
-from tvdbayes._array import Device
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
 from tvdbayes.data.cells import Cells
@@ -58,17 +57,14 @@ class NetworkPlan(AbstractPlan):
     line : AbstractPlan or None
         How the linear fits are found that networks begin at; None begins at random.
     settings : MLP
-    device : Device
-        Where networks are trained.
     """
 
     line: AbstractPlan | None
     settings: MLP
-    device: Device
 
     @classmethod
     def starting(
-        cls, setup: Setup, device: Device, fit_lines: Callable[[Setup], AbstractPlan] | None
+        cls, setup: Setup, fit_lines: Callable[[Setup], AbstractPlan] | None
     ) -> "NetworkPlan":
         """The plan whose networks begin at lines; given is what makes their plan, if any."""
         layout, settings = setup.layout, network_of(setup.layout.model)
@@ -76,7 +72,8 @@ class NetworkPlan(AbstractPlan):
         if settings.direct and fit_lines is not None:
             # A linear predictor of the same columns.
             linear = Model(layout.family, bound_network(settings, layout).line)
-            line = fit_lines(replace(setup, layout=replace(layout, model=linear), refine=None))
+            layout_of_lines = replace(layout, model=linear)
+            line = fit_lines(replace(setup, layout=layout_of_lines, refine=None, device=None))
             # Where classes are separated a line without a ridge would be certain everywhere.
             line = replace(line, likelihood=replace(line.likelihood, ridge=AUTO_RIDGE))
         return cls(
@@ -86,7 +83,6 @@ class NetworkPlan(AbstractPlan):
             likelihood=Objective(layout, KLD()),
             line=line,
             settings=settings,
-            device=device,
         )
 
     def unweighted(self) -> Solved:
@@ -95,7 +91,8 @@ class NetworkPlan(AbstractPlan):
         p, rng = cells.p[:, None], Stream.generator(self.setup.seed, Stream.TRAINING)
         lines = _Lines.fit(self.line, cells, p)
         # A single network is trained as fast here, and comes out the same for every device.
-        here = replace(self, device=device_for(None, self.robust.layout.family))
+        setup = replace(self.setup, device=device_for(None, self.robust.layout.family))
+        here = replace(self, setup=setup)
         return here.train(self.robust, self.likelihood, p, lines, [rng])
 
     @property
@@ -174,7 +171,8 @@ class NetworkPlan(AbstractPlan):
         return self._trainer_on(self.robust.layout)
 
     def _trainer_on(self, layout: Layout) -> Trainer:
-        return Trainer(self.settings, layout, self.device, self.setup.seed)
+        device = self.setup.device or device_for(None, layout.family)
+        return Trainer(self.settings, layout, device, self.setup.seed)
 
 
 @dataclass(frozen=True, eq=False)

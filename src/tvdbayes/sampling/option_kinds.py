@@ -19,20 +19,17 @@ __all__ = [
     "at_least_0",
     "bin_starts",
     "column",
+    "column_or_whole",
     "family",
+    "formulas",
     "grid",
     "layers",
     "link",
+    "list_of",
     "must_be",
     "named",
     "number_or_column",
     "one_of",
-    "read_column_or_whole",
-    "read_formulas",
-    "read_number",
-    "read_numbers",
-    "read_whole",
-    "read_wholes",
     "terms_by_name",
     "thing_by_name",
     "whole",
@@ -59,7 +56,7 @@ class Option:
         From its name and a value to the value that is kept.
     metavar : str
         What stands for its text in the help of the command line; lower case is meant literally.
-    read : callable
+    convert : callable
         From that text to a value.
     repeated : bool
         Whether the command line takes it several times.
@@ -74,11 +71,18 @@ class Option:
     about: str
     check: Check = anything
     metavar: str = ""
-    read: Callable[[Any], Any] = str
+    convert: Callable[[Any], Any] = str
     repeated: bool = False
     choices: Callable[[], Iterable[str]] = tuple
     no_flag: str = ""
     draws: bool = True
+
+    def read(self, text: Any) -> Any:
+        """The value that a text stands for, or the text, for the check to refuse."""
+        try:
+            return self.convert(text)
+        except ValueError:
+            return text
 
 
 def must_be(
@@ -102,7 +106,7 @@ def one_of(about: str, *choices: str | None) -> Option:
         f"{', '.join(shown[:-1])} or {shown[-1]}",
         lambda value: isinstance(value, str | None) and value in choices,
         "|".join(choice or "none" for choice in choices),
-        read=lambda text: None if None in choices and text == "none" else text,
+        convert=lambda text: None if None in choices and text == "none" else text,
     )
 
 
@@ -112,7 +116,7 @@ def whole(about: str, least: int, most: int | None = None, **more: Any) -> Optio
     def check(name: str, value: Any) -> Any:
         return whole_number(name, value, least, most)
 
-    return Option(about, check, **{"metavar": "N", "read": read_whole, **more})
+    return Option(about, check, **{"metavar": "N", "convert": int, **more})
 
 
 def column(about: str) -> Option:
@@ -226,30 +230,17 @@ def grid(name: str, value: Any) -> Any:
     return value
 
 
-def _reader(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A reader that gives back text that cannot be converted."""
-
-    def read(text: Any) -> Any:
-        try:
-            return convert(text)
-        except ValueError:
-            return text
-
-    return read
+def list_of(convert: Callable[[str], Any]) -> Callable[[str], Any]:
+    """From text with commas to a tuple."""
+    return lambda text: tuple(map(convert, text.split(",")))
 
 
-read_whole = _reader(int)
-read_number = _reader(float)
-read_wholes = _reader(lambda text: tuple(map(int, text.split(","))))
-read_numbers = _reader(lambda text: tuple(map(float, text.split(","))))
-
-
-def read_column_or_whole(text: str) -> str | int:
+def column_or_whole(text: str) -> str | int:
     """A number where text is digits, else the name of a column."""
     return int(text) if text.isdecimal() else text
 
 
-def read_formulas(texts: Iterable[str]) -> dict[str, str] | None:
+def formulas(texts: Iterable[str]) -> dict[str, str] | None:
     """Terms by the name before the tilde, as in ``inflation ~ child``."""
     parts = [text.partition("~") for text in texts]
     return {name.strip(): f"{sign}{terms}" for name, sign, terms in parts} or None

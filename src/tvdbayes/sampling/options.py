@@ -74,7 +74,7 @@ class Options:
         str | float | None,
         Option(
             "Trials of binomial outcomes: a column, or a number for all rows.",
-            *(kind.number_or_column, "COLUMN|N", kind.read_column_or_whole),
+            *(kind.number_or_column, "COLUMN|N", kind.column_or_whole),
         ),
     ] = None
     weights: Annotated[str | None, kind.column("How many rows each row stands for.")] = None
@@ -90,7 +90,7 @@ class Options:
         kind.must_be(
             "How many rows a Dirichlet-process prior counts for; 0 is no prior.",
             *("a number of at least 0", kind.at_least_0, "NUMBER"),
-            read=kind.read_number,
+            convert=float,
         ),
     ] = 0.0
     base_measure: Annotated[
@@ -115,7 +115,7 @@ class Options:
             '"auto" or a number of at least 0',
             lambda v: v == "auto" if isinstance(v, str) else kind.at_least_0(v),
             "auto|NUMBER",
-            read=kind.read_number,
+            convert=float,
         ),
     ] = "auto"
     bins: Annotated[
@@ -123,14 +123,14 @@ class Options:
         Option(
             "Counts that are compared together, by the first of each bin; auto where they are "
             "thin.",
-            *(kind.bin_starts, "auto|none|N,N,...", kind.read_numbers),
+            *(kind.bin_starts, "auto|none|N,N,...", kind.list_of(float)),
         ),
     ] = "auto"
     predictors: Annotated[
         dict[str, str] | None,
         Option(
             'Covariates of a further predictor, as in "inflation ~ child"; may be repeated.',
-            *(kind.terms_by_name, "FORMULA", kind.read_formulas),
+            *(kind.terms_by_name, "FORMULA", kind.formulas),
             repeated=True,
         ),
     ] = None
@@ -138,7 +138,7 @@ class Options:
         "MLP | None",
         Option(
             "A network in place of a linear predictor: the nodes of each hidden layer.",
-            *(kind.layers, "N,N,...", kind.read_wholes),
+            *(kind.layers, "N,N,...", kind.list_of(int)),
         ),
     ] = None
     refine: Annotated[
@@ -162,7 +162,7 @@ class Options:
             "at least 1, or -1 for all cores",
             lambda v: v is None or (is_whole(v) and (v == -1 or v >= 1)),
             "N",
-            read=kind.read_whole,
+            convert=int,
             draws=False,
         ),
     ] = None
@@ -189,7 +189,7 @@ class Options:
         "Grid | int | None",
         Option(
             "Let the engine round continuous columns to N values each.",
-            *(kind.grid, "N", kind.read_whole),
+            *(kind.grid, "N", int),
         ),
     ] = None
     max_cells: Annotated[int, kind.whole("Distinct rows that an engine may give back.", 1)] = (

@@ -32,15 +32,11 @@ class AbstractPlanner(ABC):
         """The device of this name; where to compute if it is None."""
 
     @abstractmethod
-    def plan(
-        self, setup: Setup, *, pilot: bool, device: Device | None
-    ) -> tuple[AbstractPlan, Solved]:
+    def plan(self, setup: Setup, *, pilot: bool) -> tuple[AbstractPlan, Solved]:
         """Solve the unweighted table, and collect what every draw needs."""
 
     @abstractmethod
-    def again(
-        self, setup: Setup, posterior: Posterior, device: Device | None
-    ) -> AbstractPlan | None:
+    def again(self, setup: Setup, posterior: Posterior) -> AbstractPlan | None:
         """The plan behind a record, without solving; None if the record has not kept enough."""
 
     @abstractmethod
@@ -54,21 +50,16 @@ class NewtonPlanner(AbstractPlanner):
     def device(self, name: str | None, model: Model, n_jobs: int | None) -> Device | None:
         return None if name is None else device_named(name, model, n_jobs)
 
-    def plan(
-        self, setup: Setup, *, pilot: bool, device: Device | None
-    ) -> tuple[AbstractPlan, Solved]:
+    def plan(self, setup: Setup, *, pilot: bool) -> tuple[AbstractPlan, Solved]:
         if setup.refine != "trim":
-            return prepare(setup, pilot=pilot, device=device)
-        closest = prepare(replace(setup, refine=None), pilot=False, device=device)
-        return trimmed_plan(*closest, pilot)
+            return prepare(setup, pilot=pilot)
+        return trimmed_plan(*prepare(replace(setup, refine=None), pilot=False), pilot)
 
-    def again(
-        self, setup: Setup, posterior: Posterior, device: Device | None
-    ) -> AbstractPlan | None:
+    def again(self, setup: Setup, posterior: Posterior) -> AbstractPlan | None:
         if posterior.prepared is None:
             return None
-        if device is not None:
-            setup = replace(setup, layout=setup.layout.to(device))
+        if setup.device is not None:
+            setup = replace(setup, layout=setup.layout.to(setup.device))
         return posterior.prepared.plan(setup, posterior.kept_rows, posterior.ridge)
 
     def same(self, kept: float, found: float) -> bool:
@@ -92,27 +83,21 @@ class TrainingPlanner(AbstractPlanner):
             )
         return device_for(None, model.family)
 
-    def plan(
-        self, setup: Setup, *, pilot: bool, device: Device | None
-    ) -> tuple[AbstractPlan, Solved]:
-        divergence, family = setup.divergence, setup.layout.family
-        if divergence.sums and family.counts:
+    def plan(self, setup: Setup, *, pilot: bool) -> tuple[AbstractPlan, Solved]:
+        divergence = setup.divergence
+        if divergence.sums and setup.layout.family.counts:
             raise SettingsError(
                 f"The divergence {divergence.name!r} sums over all counts in every step, which is "
                 'too slow to train. Use "tvd", "hellinger" or "power".'
             )
-        plan = NetworkPlan.starting(
-            setup, device or device_for(None, family), lambda line: prepare(line, pilot=pilot)[0]
-        )
+        plan = NetworkPlan.starting(setup, lambda line: prepare(line, pilot=pilot)[0])
         return plan, plan.unweighted()
 
-    def again(
-        self, setup: Setup, posterior: Posterior, device: Device | None
-    ) -> AbstractPlan | None:
-        kept, device = posterior.prepared, device or device_for(None, setup.layout.family)
+    def again(self, setup: Setup, posterior: Posterior) -> AbstractPlan | None:
+        kept = posterior.prepared
         if kept is None and network_of(setup.layout.model).direct:
             return None
-        return NetworkPlan.starting(setup, device, None if kept is None else kept.plan)
+        return NetworkPlan.starting(setup, None if kept is None else kept.plan)
 
     def same(self, kept: float, found: float) -> bool:
         # Training amplifies rounding differences between machines.
@@ -130,12 +115,10 @@ def planner_of(model: Model) -> AbstractPlanner:
     return PLANNERS[model.predictor.solver]
 
 
-def make_plan(
-    setup: Setup, *, pilot: bool = True, device: Device | None = None
-) -> tuple[AbstractPlan, Solved]:
+def make_plan(setup: Setup, *, pilot: bool = True) -> tuple[AbstractPlan, Solved]:
     """Solve the unweighted table, and collect what every draw needs."""
     with single_threaded():
-        return planner_of(setup.layout.model).plan(setup, pilot=pilot, device=device)
+        return planner_of(setup.layout.model).plan(setup, pilot=pilot)
 
 
 def plan_of(posterior: Posterior, device: str | None = None) -> AbstractPlan:
@@ -156,11 +139,11 @@ def plan_of(posterior: Posterior, device: str | None = None) -> AbstractPlan:
         refine=posterior.refine,
         ridge=posterior.options.ridge,
     ).binned(posterior.bins)
-    there = planner.device(device, posterior.model, 1)
+    setup = replace(setup, device=planner.device(device, posterior.model, 1))
     with single_threaded():
-        plan = planner.again(setup, posterior, there)
+        plan = planner.again(setup, posterior)
         if plan is None:
-            plan, found = planner.plan(setup, pilot=True, device=there)
+            plan, found = planner.plan(setup, pilot=True)
             distance = found.distance
         elif plan.minimiser is not None:
             problem = plan.robust.on(plan.robust.layout.cells.p[:, None])

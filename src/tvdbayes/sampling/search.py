@@ -16,7 +16,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from tvdbayes._array import Device
 from tvdbayes._typing import Array
 from tvdbayes.data.cells import Cells
 from tvdbayes.objective import Layout, Objective
@@ -54,19 +53,17 @@ _FROM_SAMPLE = 2
 """Best modes of the part that the whole table is searched from: each costs passes over it."""
 
 
-def prepare(
-    setup: Setup, *, pilot: bool = True, device: Device | None = None
-) -> tuple[NewtonPlan, Solved]:
+def prepare(setup: Setup, *, pilot: bool = True) -> tuple[NewtonPlan, Solved]:
     """Solve the unweighted table from many starts, and collect the starts of the draws.
 
-    Without a `pilot` no draw may follow. With a `device` all passes over the table are made there,
+    Without a `pilot` no draw may follow. All passes over the table are made on the device, if any,
     which the caller must have entered; starts are found here.
     """
     layout, divergence, refined = setup.layout, setup.divergence, setup.refine is not None
     p, guess = layout.cells.p[:, None], least_squares(layout)
     # What is searched exactly has one parameter and few cells: it stays here.
     exact = searched_exactly(Objective(layout, divergence))
-    there = layout if device is None or exact else layout.to(device)
+    there = layout if setup.device is None or exact else layout.to(setup.device)
     likelihood_fit = newton(Objective(there, KLD()).on(p), guess[:, None])
     starts = np.column_stack([likelihood_fit.theta, guess])
     pooled = layout.partition.pools_rows and divergence.on_groups

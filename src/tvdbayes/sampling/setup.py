@@ -54,6 +54,8 @@ class Setup:
         The penalty, as it was asked for.
     size : int
         Draws in a block, see `binned`.
+    device : Device or None
+        Where the draws are computed; None is NumPy.
     """
 
     cells: Cells
@@ -64,6 +66,7 @@ class Setup:
     refine: Refine = None
     ridge: float | Literal["auto"] = "auto"
     size: int = 1
+    device: Device | None = None
 
     @classmethod
     def make(
