@@ -5,6 +5,7 @@ In one parameter the search is exact (`solvers.scalar`).
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -80,14 +81,7 @@ class NewtonPlan(AbstractPlan):
 
     start: PreparedSearch
 
-    def solve(
-        self,
-        robust: Objective,
-        likelihood: Objective,
-        p: Array,
-        first: int = 0,
-        wanted: int | None = None,
-    ) -> Solved:
+    def solve(self, robust: Objective, likelihood: Objective, p: Array, *_: Any) -> Solved:
         """Solve tables p (m, B) for both objectives, all of them at once."""
         p = robust.layout.put(p)
         problem = likelihood.on(p)

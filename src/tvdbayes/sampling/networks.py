@@ -111,6 +111,7 @@ class NetworkPlan(AbstractPlan):
         p: Array,
         first: int = 0,
         wanted: int | None = None,
+        /,
     ) -> Solved:
         """Train networks for tables p (m, B), with the random numbers of these draws."""
         # Lines are fitted to whole blocks: the last digits of a matrix product depend on its size.

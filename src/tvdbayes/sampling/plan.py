@@ -105,6 +105,7 @@ class AbstractPlan(ABC):
         p: Array,
         first: int = 0,
         wanted: int | None = None,
+        /,
     ) -> Solved:
         """Solve tables p (m, B) for both objectives; they are draws `first`, `first + 1`, ...
 

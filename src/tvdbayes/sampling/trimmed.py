@@ -16,6 +16,7 @@ estimators with improved finite sample properties. Journal of Econometrics 29, 3
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -141,14 +142,7 @@ class TrimmedPlan(AbstractPlan):
     penalty: float
     clean: bool = False
 
-    def solve(
-        self,
-        robust: Objective,
-        likelihood: Objective,
-        p: Array,
-        first: int = 0,
-        wanted: int | None = None,
-    ) -> Solved:
+    def solve(self, robust: Objective, likelihood: Objective, p: Array, *_: Any) -> Solved:
         """Solve tables p (m, B)."""
         layout, start = robust.layout, self.start
         kept = p * self._share(layout)[:, None]
