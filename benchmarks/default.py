@@ -7,7 +7,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import tvdbayes as tb
-from benchmarks._designs import REAL, real
+from benchmarks._designs import REAL
 from benchmarks._report import Table
 from benchmarks._wrong_rows import KINDS, make
 from benchmarks.families import (
@@ -19,10 +19,10 @@ from benchmarks.families import (
     spike_at_seven,
     wrong_rows,
 )
+from benchmarks.real import chances_of_labels
 from tvdbayes import (
     KLD,
     TVD,
-    Bernoulli,
     Binomial,
     Cells,
     DensityPower,
@@ -377,24 +377,8 @@ def coverage(quick=False):
 
 def split(name, number, corrupt, quick=False):
     """Log scores of the default's and of maximum likelihood's mean predictions on clean labels."""
-    x, y = real(name, quick)
-    order = np.random.default_rng([SEED + 2, number]).permutation(len(y))
-    cut = int(0.9 * len(y))
-    train, test = order[:cut], order[cut:]
-    labels, model = y[train].copy(), Model(Bernoulli())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tb.TVDBayesWarning)
-        if corrupt:
-            cells = Cells.from_rows(x[train], labels)
-            ml = by_rows(model, cells, KLD()).minimiser
-            labels[np.argsort(-(x[train] @ ml))[: cut // 10]] = 0
-        cells = Cells.from_rows(x[train], labels)
-        fit = tb.posterior_bootstrap(model, cells, n_draws=10 if quick else 200, seed=number)
-    scores = []
-    for draws in (fit.draws, fit.kld_draws):
-        prob = (1 / (1 + np.exp(-x[test] @ draws.T))).mean(1).clip(1e-12, 1 - 1e-12)
-        scores.append(-np.log(np.where(y[test] == 1, prob, 1 - prob)).mean())
-    return scores
+    found = chances_of_labels(name, number, corrupt, quick, SEED + 2)
+    return [-np.log(own).mean() for own in found]
 
 
 def on_real_data(quick=False):
