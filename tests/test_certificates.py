@@ -15,7 +15,7 @@ from tvdbayes import SettingsError
 from tvdbayes.bounds import misfit_split, misfit_upper
 from tvdbayes.bounds.misfit import fitted_half
 from tvdbayes.objective.partitions import AbstractPartition, Grouping
-from tvdbayes.sampling.neural import Trainer
+from tvdbayes.sampling.neural.trainer import Trainer
 from tvdbayes.solvers import Solution, Status
 
 DELTA = 0.1

@@ -17,9 +17,9 @@ from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import ALL_DIVERGENCES
 from tvdbayes.results.prediction import NewRows, pmf
 from tvdbayes.sampling.bootstrap import plan_of, solve_tables
-from tvdbayes.sampling.neural import Masses, bound_network, held_out_share
 from tvdbayes.sampling.neural._losses import step_loss
 from tvdbayes.sampling.neural._steps import group_steps, row_steps
+from tvdbayes.sampling.neural.trainer import Masses, bound_network, held_out_share
 from tvdbayes.solvers import Status
 
 jax = pytest.importorskip("jax")

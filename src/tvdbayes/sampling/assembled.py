@@ -9,25 +9,18 @@ from tvdbayes._errors import SettingsError
 from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.plan import AbstractPlan, Solved
 from tvdbayes.sampling.posterior import Posterior
-from tvdbayes.sampling.setup import Setup
 
 __all__ = ["assemble", "check_resumed", "joined"]
 
 
 def assemble(
-    plan: AbstractPlan,
-    setup: Setup,
-    unweighted: Solved,
-    options: Options,
-    blocks: list[Solved],
-    *,
-    n_draws: int,
+    plan: AbstractPlan, unweighted: Solved, options: Options, blocks: list[Solved], *, n_draws: int
 ) -> Posterior:
     """The record of `n_draws` draws, which are the first of these blocks.
 
     Without draws there was no pilot, so that the plan is not kept.
     """
-    layout, d = plan.robust.layout, unweighted.robust.theta.shape[0]
+    setup, layout, d = plan.setup, plan.robust.layout, len(unweighted.robust.theta)
 
     def join(arrays: list[np.ndarray], *empty: int) -> np.ndarray:
         return np.concatenate(arrays, axis=-1)[..., :n_draws] if arrays else np.zeros((*empty, 0))

@@ -179,7 +179,7 @@ def posterior_bootstrap(
             # The pilot is the same as without a device; blocks are as large as its memory allows.
             size = setup.size_within(there.memory or memory_budget, n_draws)
             plan = replace(plan, setup=replace(plan.setup, size=size))
-        record = partial(assemble, plan, setup, unweighted, options.kept())
+        record = partial(assemble, plan, unweighted, options.kept())
         made = _draw(plan, record, executor, n_draws=n_draws, resume=resume, progress=progress)
     warn_of(made, plan.rescued, int(unweighted.robust.status[0]))
     return made

@@ -19,7 +19,7 @@ from tvdbayes.models.model import Model
 from tvdbayes.models.predictors import MLP
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import KLD
-from tvdbayes.sampling.neural import (
+from tvdbayes.sampling.neural.trainer import (
     Masses,
     Trainer,
     bound_network,
@@ -52,11 +52,7 @@ def network_of(model: Model) -> MLP:
 class NetworkPlan(AbstractPlan):
     """Training of two networks for each table, by likelihood and robust.
 
-    Parameters
-    ----------
-    line : AbstractPlan or None
-        How the linear fits are found that networks begin at; None begins at random.
-    settings : MLP
+    The linear fits that they begin at are found by the plan `line`; None begins at random.
     """
 
     line: AbstractPlan | None

@@ -14,7 +14,7 @@ from tvdbayes._errors import SettingsError
 from tvdbayes.models.model import Model
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.networks import NetworkPlan, network_of
-from tvdbayes.sampling.neural import device_for
+from tvdbayes.sampling.neural.trainer import device_for
 from tvdbayes.sampling.plan import AbstractPlan, Solved
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.search import prepare

@@ -45,16 +45,9 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Rule:
-    """What a line of `check` says, and how often it may say so on clean data.
+    """A line of `check`, as in `Finding.about`, and when it is said.
 
-    Parameters
-    ----------
-    about : str
-        The line, as in `Finding.about`.
-    when : str
-        The condition.
-    false_alarm : float or None
-        The stated share of clean data sets on which it may hold; None for facts about the fit.
+    Beside them the stated share of clean data sets on which it may be; None for facts about the fit.
     """
 
     about: str

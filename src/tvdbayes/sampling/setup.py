@@ -44,14 +44,8 @@ class Setup:
         The data.
     layout : Layout
         On the data and, where there is one, the mass of the prior.
-    divergence : AbstractDivergence
-        What "closest" means.
-    prior : Prior or None
-    seed : int
-    refine : "reweight", "trim" or None
-        What is done to the closest model.
-    ridge : float or "auto"
-        The penalty, as it was asked for.
+    divergence, prior, seed, refine, ridge
+        As they were asked for; what `refine` comes to, see `refined`.
     size : int
         Draws in a block, see `binned`.
     device : Device or None

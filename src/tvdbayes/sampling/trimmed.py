@@ -52,14 +52,9 @@ _HELD = 0.02
 
 @dataclass(frozen=True, eq=False)
 class Recentred:
-    """Draws moved so that their centre is the estimate, and widened about it.
+    """Draws moved so that their centre is the estimate (d,), and widened about it.
 
-    Parameters
-    ----------
-    estimate, shift : (d,)
-        The estimate, and what brings the centre of raw draws to it.
-    stretch : (d, d)
-        See `widening`.
+    ``shift`` (d,) brings the centre of raw draws to the estimate, ``stretch`` is `widening`.
     """
 
     estimate: Array

@@ -91,15 +91,7 @@ class KeptRows:
         return not self.far_agree or _lost(cells, self.far, self.share) >= _MANY_FAR
 
     def of_all(self, cells: Cells) -> str:
-        """How many rows of a table were used, and why.
-
-        Examples
-        --------
-        >>> import tvdbayes as tb
-        >>> fit = tb.fit("visits ~ age", tb.example_data(wrong=0.1), n_draws=0).posterior
-        >>> print(fit.kept_rows.of_all(fit.cells))
-        100 of 1,000 rows were dropped: more of these outcomes than the model allows.
-        """
+        """How many rows of a table were used, and why."""
         n = cells.n_obs
         dropped = float(cells.counts @ (1 - self.share))
         if self.route == "ordinary":
