@@ -47,7 +47,7 @@ _ROUNDING = 1e-9
 class Rule:
     """A line of `check`, as in `Finding.about`, and when it is said.
 
-    Beside them the stated share of clean data sets on which it may be; None for facts about the fit.
+    Beside them the stated share of clean data sets on which it may be; None for facts on the fit.
     """
 
     about: str
