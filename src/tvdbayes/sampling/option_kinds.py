@@ -15,7 +15,6 @@ from tvdbayes._validate import is_number, whole_number
 
 __all__ = [
     "Option",
-    "anything",
     "at_least_0",
     "bin_starts",
     "column",
