@@ -13,6 +13,7 @@ from tvdbayes.experiments.released import reference_bfgs
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.partitions import Distinct
 from tvdbayes.sampling.search import prepare
+from tvdbayes.sampling.setup import Setup
 from tvdbayes.sampling.starts import elemental, scan
 from tvdbayes.sampling.weights import Stream, reweight
 from tvdbayes.solvers import newton, scalar, solve_from_pool
@@ -75,19 +76,10 @@ def many_starts(n_draws=1000, n_starts=60):
     }
     for name, (model, cells) in problems.items():
         layout = Layout(model, cells, Distinct(), cells)
-        plan, _ = prepare(
-            layout,
-            TVD(),
-            ridge="auto",
-            cells=layout.cells,
-            prior=None,
-            refine=None,
-            seed=0,
-            size=1024,
-        )
+        plan, _ = prepare(Setup(layout.cells, layout, TVD(), size=1024))
         problem = plan.robust.on(reweight(cells, Stream.draws(2), n_draws).p)
-        found = solve_from_pool(problem, plan.pool, plan.n_starts).value
-        starts = elemental(layout, np.zeros(plan.pool.shape[0]), rng, n_starts)
+        found = solve_from_pool(problem, plan.start.pool, plan.start.n_starts).value
+        starts = elemental(layout, np.zeros(plan.start.pool.shape[0]), rng, n_starts)
         best = found.copy()
         for start in starts.T:
             tried = newton(problem, np.repeat(start[:, None], n_draws, axis=1))
@@ -109,24 +101,15 @@ def against_reference(n_draws=1000):
     }
     for name, (model, cells) in problems.items():
         layout = Layout(model, cells, Distinct(), cells)
-        plan, _ = prepare(
-            layout,
-            TVD(),
-            ridge="auto",
-            cells=layout.cells,
-            prior=None,
-            refine=None,
-            seed=0,
-            size=1024,
-        )
+        plan, _ = prepare(Setup(layout.cells, layout, TVD(), size=1024))
         problem = plan.robust.on(reweight(cells, Stream.draws(3), n_draws).p)
         twin = plan.likelihood.on(problem.data_mass)
-        start = newton(twin, np.repeat(plan.likelihood_fit[:, None], n_draws, axis=1)).theta
+        start = newton(twin, np.repeat(plan.start.likelihood_fit[:, None], n_draws, axis=1)).theta
         slow = reference_bfgs(problem, start)
-        if plan.pool.shape[0] == 1:
-            found = scalar(problem, plan.pool[0])
+        if plan.start.pool.shape[0] == 1:
+            found = scalar(problem, plan.start.pool[0])
         else:
-            found = solve_from_pool(problem, plan.pool, plan.n_starts)
+            found = solve_from_pool(problem, plan.start.pool, plan.start.n_starts)
         gap = found.value - slow.value
         lines.append(
             (

@@ -313,13 +313,22 @@ def true_distance(half, x, rates, to):
     table = Cells.from_rows(
         np.column_stack([np.ones(len(x)), x])[:, : 1 + (len(x) > 1)], np.zeros(len(x))
     )
+    return distance_of_law(half, table, law, y)
+
+
+def distance_of_law(half, table, law, y):
+    """The distance between a law (n_x, outcomes) and a fitted model, over the groups of the fit.
+
+    The x rows of the table are all as likely.
+    """
     bound = half.model.bind(table, half.cells)
     eta = bound.eta(bound.from_user(half.minimiser[:, None]))
-    gap = (law - half.model.family.pmf(y, eta, table.trials[:, None])) / len(x)
+    gap = (law - half.model.family.pmf(y, eta, table.trials[:, None])) / table.n_x
     found = []
     for labels in half.partition.group(table).groups:
         total = np.zeros((labels.max() + 1, len(y)))
         np.add.at(total, labels, gap)
+        # Mass of the model beyond the outcomes that are listed is where the law has none.
         found.append(np.maximum(total, 0).sum())
     return np.mean(found)
 

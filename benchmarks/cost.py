@@ -15,6 +15,7 @@ from tvdbayes.objective import Layout
 from tvdbayes.objective.partitions import Auto
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.search import prepare
+from tvdbayes.sampling.setup import Setup
 from tvdbayes.sampling.weights import Stream, block_size, reweight
 from tvdbayes.solvers import solve_from_pool
 
@@ -67,18 +68,16 @@ def compare(name, x, y, family, n_bfgs=6, n_blocks=4, n_draws=1000):
             bins = tb.posterior_bootstrap(Model(family), cells, n_draws=0, refine=None).bins
             layout = replace(layout, bins=bins)
         size = block_size(layout.units.n_elements + d * d)
-        plan, _ = prepare(
-            layout, TVD(), ridge="auto", cells=cells, prior=None, refine=None, seed=0, size=size
-        )
+        plan, _ = prepare(Setup(cells, layout, TVD(), size=size))
         problem = plan.robust.on(reweight(cells, Stream.draws(0), size).p)
-        found = solve_from_pool(problem, plan.pool, plan.n_starts)
+        found = solve_from_pool(problem, plan.start.pool, plan.start.n_starts)
         start = time.perf_counter()
         for _ in range(n_blocks):
             problem = plan.robust.on(_p(cells, size))
-            found = solve_from_pool(problem, plan.pool, plan.n_starts)
+            found = solve_from_pool(problem, plan.start.pool, plan.start.n_starts)
         ours = (time.perf_counter() - start) / (n_blocks * size)
         start = time.perf_counter()
-        slow = [by_bfgs(problem, j, plan.pool[:, 0].copy()) for j in range(n_bfgs)]
+        slow = [by_bfgs(problem, j, plan.start.pool[:, 0].copy()) for j in range(n_bfgs)]
         bfgs = (time.perf_counter() - start) / n_bfgs
     index = np.arange(n_bfgs)
     gap = found.value[:n_bfgs] - problem.take(index).value(np.column_stack(slow))

@@ -7,7 +7,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import tvdbayes as tb
-from benchmarks._designs import REAL, real
+from benchmarks._designs import REAL
 from benchmarks._report import Table
 from benchmarks._wrong_rows import KINDS, make
 from benchmarks.families import (
@@ -19,10 +19,10 @@ from benchmarks.families import (
     spike_at_seven,
     wrong_rows,
 )
+from benchmarks.real import chances_of_labels
 from tvdbayes import (
     KLD,
     TVD,
-    Bernoulli,
     Binomial,
     Cells,
     DensityPower,
@@ -32,11 +32,10 @@ from tvdbayes import (
 )
 from tvdbayes.experiments.atlas.glmrob import glmrob, robustbase_version
 from tvdbayes.objective.partitions import Auto, Distinct
-from tvdbayes.sampling.arguments import outcome_bins
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.planners import make_plan
 from tvdbayes.sampling.reweighting import reweighted_fit
-from tvdbayes.sampling.setup import Setup
+from tvdbayes.sampling.setup import Setup, outcome_bins
 from tvdbayes.sampling.trimmed import trimmed_plan
 
 SIZES = {
@@ -82,12 +81,10 @@ def minimisers(model, cells, methods=METHODS):
     """
     with warnings.catch_warnings(), single_threaded():
         warnings.simplefilter("ignore", tb.TVDBayesWarning)
-        setup = Setup.make(
-            model, cells, divergence=TVD(), partition=Auto(), prior=None, seed=0, refine=None
-        )
-        setup = setup.binned(outcome_bins("auto", setup, TVD()))
-        plan, found = make_plan(setup, TVD(), ridge="auto", seed=0, pilot=False, refine=None)
-        trimmed = trimmed_plan(plan, found, "auto", False)[1]
+        setup = Setup.make(model, cells, divergence=TVD(), partition=Auto())
+        setup = setup.binned(outcome_bins("auto", setup))
+        plan, found = make_plan(setup, pilot=False)
+        trimmed = trimmed_plan(plan, found, False)[1]
         layout = replace(plan.robust.layout, fold=False)
         closest = layout.bound.from_user(found.robust.theta)
         p = cells.p[:, None]
@@ -380,24 +377,8 @@ def coverage(quick=False):
 
 def split(name, number, corrupt, quick=False):
     """Log scores of the default's and of maximum likelihood's mean predictions on clean labels."""
-    x, y = real(name, quick)
-    order = np.random.default_rng([SEED + 2, number]).permutation(len(y))
-    cut = int(0.9 * len(y))
-    train, test = order[:cut], order[cut:]
-    labels, model = y[train].copy(), Model(Bernoulli())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tb.TVDBayesWarning)
-        if corrupt:
-            cells = Cells.from_rows(x[train], labels)
-            ml = by_rows(model, cells, KLD()).minimiser
-            labels[np.argsort(-(x[train] @ ml))[: cut // 10]] = 0
-        cells = Cells.from_rows(x[train], labels)
-        fit = tb.posterior_bootstrap(model, cells, n_draws=10 if quick else 200, seed=number)
-    scores = []
-    for draws in (fit.draws, fit.kld_draws):
-        prob = (1 / (1 + np.exp(-x[test] @ draws.T))).mean(1).clip(1e-12, 1 - 1e-12)
-        scores.append(-np.log(np.where(y[test] == 1, prob, 1 - prob)).mean())
-    return scores
+    found = chances_of_labels(name, number, corrupt, quick, SEED + 2)
+    return [-np.log(own).mean() for own in found]
 
 
 def on_real_data(quick=False):

@@ -112,7 +112,7 @@ def bandwidth(copied_numbers, n=1_000_000, n_draws=256, place="gpu"):
     with device.here():
         copied = copy_rate(copied_numbers)
         problem = plan.robust.to(device).on(p)
-        theta = np.repeat(plan.pool[:, :1], n_draws, axis=1)
+        theta = np.repeat(plan.start.pool[:, :1], n_draws, axis=1)
         width = np.full(n_draws, 1e-3)
 
         def evaluate():

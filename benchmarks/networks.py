@@ -2,7 +2,6 @@
 
 import time
 import warnings
-from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from tvdbayes._array import Device
 from tvdbayes.experiments import AS_PUBLISHED
 from tvdbayes.sampling.bootstrap import plan_of
 from tvdbayes.sampling.execution import single_threaded
-from tvdbayes.sampling.neural import Masses
+from tvdbayes.sampling.neural.trainer import Masses
 from tvdbayes.sampling.weights import Stream, reweight
 
 NAIVE = tb.MLP(direct=False, hold_out=0.0, weight_decay=0.0)
@@ -239,7 +238,7 @@ def on_gpu(quick=False):
         found, seconds = fit(cells, n_draws, device=device)
         lines.append((number, seconds, found.distance.mean()))
         print(lines[-1], flush=True)
-    plan = replace(plan_of(found, device), refine=None)
+    plan = plan_of(found, device)
     p = reweight(cells, Stream.draws(0), n_draws).p
     trainer = plan.trainer
     held = np.zeros_like(p)

@@ -11,10 +11,10 @@ from benchmarks._report import Table
 from tvdbayes import KLD, Bernoulli, Cells, Model
 
 
-def split(name, number, corrupt, quick=False):
-    """Log and Brier score of the posterior mean prediction, robust and ordinary."""
+def chances_of_labels(name, number, corrupt, quick, seed):
+    """Mean predictions for the clean labels of test rows, by the default and by likelihood."""
     x, y = real(name, quick)
-    order = np.random.default_rng([201, number]).permutation(len(y))
+    order = np.random.default_rng([seed, number]).permutation(len(y))
     cut = int(0.9 * len(y))
     train, test = order[:cut], order[cut:]
     labels, model = y[train].copy(), Model(Bernoulli())
@@ -26,10 +26,15 @@ def split(name, number, corrupt, quick=False):
             labels[np.argsort(-(x[train] @ ml))[: cut // 10]] = 0
         cells = Cells.from_rows(x[train], labels)
         fit = tb.posterior_bootstrap(model, cells, n_draws=10 if quick else 200, seed=number)
-    scores = []
     for draws in (fit.draws, fit.kld_draws):
         prob = (1 / (1 + np.exp(-x[test] @ draws.T))).mean(1).clip(1e-12, 1 - 1e-12)
-        own = np.where(y[test] == 1, prob, 1 - prob)
+        yield np.where(y[test] == 1, prob, 1 - prob)
+
+
+def split(name, number, corrupt, quick=False):
+    """Log and Brier score of the posterior mean prediction, robust and ordinary."""
+    scores = []
+    for own in chances_of_labels(name, number, corrupt, quick, 201):
         scores += [-np.log(own).mean(), ((1 - own) ** 2).mean()]
     return scores
 

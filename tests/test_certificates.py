@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks.bounds import distance_of_law
 from scipy.stats import binom, poisson
 
 import tvdbayes as tb
@@ -14,7 +15,7 @@ from tvdbayes import SettingsError
 from tvdbayes.bounds import misfit_split, misfit_upper
 from tvdbayes.bounds.misfit import fitted_half
 from tvdbayes.objective.partitions import AbstractPartition, Grouping
-from tvdbayes.sampling.neural import Trainer
+from tvdbayes.sampling.neural.trainer import Trainer
 from tvdbayes.solvers import Solution, Status
 
 DELTA = 0.1
@@ -59,23 +60,6 @@ def law_of(rates, recorded):
     return y, law
 
 
-def true_distance(half, table, law, y):
-    """The distance between a law (n_x, outcomes) and a fitted model, over the groups of the fit.
-
-    The x rows of the table are all as likely.
-    """
-    bound = half.model.bind(table, half.cells)
-    eta = bound.eta(bound.from_user(half.minimiser[:, None]))
-    gap = (law - half.model.family.pmf(y, eta, table.trials[:, None])) / table.n_x
-    found = []
-    for labels in half.partition.group(table).groups:
-        total = np.zeros((labels.max() + 1, len(y)))
-        np.add.at(total, labels, gap)
-        # Mass of the model beyond the outcomes that are listed is where the law has none.
-        found.append(np.maximum(total, 0).sum())
-    return np.mean(found)
-
-
 def rows_of(x, offset=0.0):
     """A table whose x rows are an intercept and these increasing numbers, if there are several."""
     columns = np.column_stack([np.ones(len(x)), x])[:, : 1 + (len(x) > 1)]
@@ -108,7 +92,7 @@ def test_a_certificate_sees_what_bins_cannot(name):
         half, _ = fitted_half(fit.posterior)
         assert half.bins is not None
         assert half.partition.pools_rows == (x is MANY or len(x) > 2)
-        truth = true_distance(half, rows_of(x), law, y)
+        truth = distance_of_law(half, rows_of(x), law, y)
         assert truth > LEAST[recorded] - 0.02
         holds.append(misfit_split(fit.posterior, DELTA).upper >= truth)
     # The bound holds in every data set: what is seen is too large on average.
@@ -461,6 +445,6 @@ def test_the_bound_holds_with_every_option(name):
         posterior = tb.fit("y ~ x", data, n_draws=0, seed=seed, **SIMULATED[name]).posterior
         half, _ = fitted_half(posterior)
         judged = half if half.partition.pools_rows else replace(half, partition=tb.Distinct())
-        truth = true_distance(judged, rows_of(x), law, y)
+        truth = distance_of_law(judged, rows_of(x), law, y)
         assert truth > 0.3
         assert misfit_split(posterior, DELTA).upper >= truth

@@ -12,6 +12,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import tvdbayes as tb
+from bits import assert_resumed_after_ctrl_c, same_bits
 from tvdbayes.sampling.execution import (
     Dask,
     Joblib,
@@ -56,12 +57,6 @@ def frame():
 def alone(frame):
     """The fit in one process."""
     return tb.fit("y ~ x", frame, n_draws=224, n_jobs=1)
-
-
-def same_bits(one, other):
-    names = ("draws", "distance", "status", "kld_draws", "kld_distance")
-    one, other = (getattr(fit, "posterior", fit) for fit in (one, other))
-    return all(getattr(one, n).tobytes() == getattr(other, n).tobytes() for n in names)
 
 
 def where(block):
@@ -158,22 +153,8 @@ def test_what_the_work_raises_comes_through_as_it_is():
 
 @pytest.mark.usefixtures("client")
 def test_ctrl_c_keeps_the_finished_draws(frame, alone, monkeypatch):
-    finished, calls = Dask.finished, []
-
-    def interrupted(self, tasks):
-        calls.append(len(tasks))
-        if min(tasks) > 0:
-            raise KeyboardInterrupt
-        return finished(self, tasks)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Dask, "finished", interrupted)
-        with pytest.raises(tb.Interrupted) as stopped:
-            tb.fit("y ~ x", frame, n_draws=224, n_jobs=2)
-    assert max(calls) == 2
-    partial = stopped.value.partial
-    assert 0 < len(partial.draws) < 224
-    assert same_bits(tb.fit("y ~ x", frame, n_draws=224, resume=partial), alone)
+    fit = with_(tb.fit, "y ~ x", frame, n_draws=224)
+    assert_resumed_after_ctrl_c(fit, alone, Dask, monkeypatch)
 
 
 @pytest.mark.usefixtures("client")

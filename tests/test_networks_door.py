@@ -25,7 +25,7 @@ from sklearn.utils.estimator_checks import (
 )
 
 import tvdbayes as tb
-from tvdbayes.sampling.neural import Trainer
+from tvdbayes.sampling.neural.trainer import Trainer
 from tvdbayes.solvers import Solution, Status
 
 mpl.use("Agg")

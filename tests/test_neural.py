@@ -17,9 +17,9 @@ from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import ALL_DIVERGENCES
 from tvdbayes.results.prediction import NewRows, pmf
 from tvdbayes.sampling.bootstrap import plan_of, solve_tables
-from tvdbayes.sampling.neural import Masses, bound_network, held_out_share
 from tvdbayes.sampling.neural._losses import step_loss
 from tvdbayes.sampling.neural._steps import group_steps, row_steps
+from tvdbayes.sampling.neural.trainer import Masses, bound_network, held_out_share
 from tvdbayes.solvers import Status
 
 jax = pytest.importorskip("jax")
@@ -323,7 +323,7 @@ class TestTraining:
         model = tb.Model(tb.Bernoulli(), SMALL)
         fit = quiet(model, cells, n_draws=2)
         plan = plan_of(fit)
-        all_explained = replace(plan, refine="reweight")
+        all_explained = replace(plan, setup=replace(plan.setup, refine="reweight"))
         p = np.repeat(cells.p[:, None], 2, axis=1)
         from tvdbayes.sampling import networks as _networks
 

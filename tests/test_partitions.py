@@ -293,17 +293,16 @@ def test_pooled_minima_are_those_of_the_kinked_objective(rng):
     from dataclasses import replace
 
     from tvdbayes.sampling.search import prepare
+    from tvdbayes.sampling.setup import Setup
     from tvdbayes.sampling.weights import Stream, reweight
     from tvdbayes.solvers import Accuracy, newton, solve_from_pool
 
     x, y, _ = logit_rows(rng, 1000, p=4, share=0.1)
     cells = Cells.from_rows(x, y)
     layout = Layout(Model(Bernoulli()), cells, KMeansGroups().learn(cells, 4, 0), cells, True)
-    plan, _ = prepare(
-        layout, TVD(), ridge="auto", cells=cells, prior=None, refine=None, seed=0, size=32
-    )
+    plan, _ = prepare(Setup(cells, layout, TVD(), size=32))
     problem = plan.robust.on(reweight(cells, Stream.draws(7), 24).p)
-    found = solve_from_pool(problem, plan.pool, plan.n_starts)
+    found = solve_from_pool(problem, plan.start.pool, plan.start.n_starts)
     exact = newton(
         replace(problem, anchor=None), found.theta, tau=1e-4, accuracy=Accuracy(1e-8, 1e-12)
     )

@@ -10,6 +10,7 @@ from tvdbayes.objective.partitions import Distinct, KMeansGroups
 from tvdbayes.sampling.bootstrap import solve_tables
 from tvdbayes.sampling.plan import calibrating_shift
 from tvdbayes.sampling.search import _pooled_starts, prepare
+from tvdbayes.sampling.setup import Setup
 from tvdbayes.sampling.weights import Stream, reweight
 from tvdbayes.solvers import newton
 
@@ -44,17 +45,7 @@ def prepared(x, y, pilot=False, seed=0):
     cells = Cells.from_rows(x, y)
     partition = KMeansGroups().learn(cells, x.shape[1], 0)
     layout = Layout(Model(Bernoulli()), cells, partition, cells, True)
-    return prepare(
-        layout,
-        TVD(),
-        ridge="auto",
-        cells=cells,
-        prior=None,
-        refine=None,
-        seed=seed,
-        size=64,
-        pilot=pilot,
-    )
+    return prepare(Setup(cells, layout, TVD(), seed=seed, size=64), pilot=pilot)
 
 
 def test_the_minimum_is_as_low_as_the_one_beside_the_truth():
@@ -138,9 +129,7 @@ def test_atoms_that_a_prior_draws_are_searched_as_exactly_as_the_data():
 
     prior = tb.Prior(300.0, base)
     layout = Layout(Model(Poisson()), cells, Distinct(), cells)
-    plan, _ = prepare(
-        layout, TVD(), ridge="auto", cells=cells, prior=prior, refine=None, seed=0, size=10
-    )
+    plan, _ = prepare(Setup(cells, layout, TVD(), prior=prior, size=10))
     drawn = reweight(cells, Stream.draws(0), 10, tb.Prior(300.0, base, n_atoms=12))
     solved = solve_tables(plan, drawn.p, drawn.cells)
     pmf = poisson.pmf(drawn.cells.y[:, None], np.exp(np.arange(-2, 11, 2e-3)))
@@ -239,7 +228,7 @@ def test_the_pilot_draws_are_centred_on_the_minimiser():
     moved, off = [], []
     for seed in (0, 1, 3):
         plan, solved = prepared(*correlated_leverage(seed, n=250, share=0.0), pilot=True)
-        p = reweight(plan.cells, Stream.draws(plan.seed, Stream.PILOT), 64).p
+        p = reweight(plan.setup.cells, Stream.draws(plan.setup.seed, Stream.PILOT), 64).p
         draws = solve_tables(plan, p).robust.theta
         moved.append(plan.robust.layout.bound.to_user(plan.shift[:, None])[:, 0] / draws.std(1))
         off.append((draws.mean(1) - solved.robust.theta[:, 0]) / draws.std(1))

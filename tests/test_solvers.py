@@ -14,6 +14,7 @@ from tvdbayes.objective.divergences import ALL_DIVERGENCES
 from tvdbayes.objective.partitions import Distinct
 from tvdbayes.sampling.plan import solve_block
 from tvdbayes.sampling.search import prepare
+from tvdbayes.sampling.setup import Setup
 from tvdbayes.sampling.starts import elemental, scan
 from tvdbayes.sampling.weights import Stream, reweight
 from tvdbayes.solvers import (
@@ -126,16 +127,7 @@ def test_large_counts_are_certified(family, mean, rng):
     base = np.log(1 / 3) if family.needs_trials else np.log(mean)
     y = family.sample(rng, (base + 0.1 * level)[None], trials)
     cells = Cells.from_rows(x, y, trials=trials)
-    plan, _ = prepare(
-        layout_of(Model(family), cells),
-        TVD(),
-        ridge="auto",
-        cells=cells,
-        prior=None,
-        refine=None,
-        seed=0,
-        size=32,
-    )
+    plan, _ = prepare(Setup(cells, layout_of(Model(family), cells), TVD(), size=32))
     solved = solve_block(plan, 0)
     assert (solved.robust.status == Status.CONVERGED).mean() > 0.9
     assert (solved.likelihood.status == Status.CONVERGED).mean() > 0.9
@@ -186,16 +178,7 @@ def test_a_constructed_optimum_is_found(divergence, family):
     keep = mass > 1e-14
     cells = Cells.from_counts(x[keep], y[keep], mass[keep], trials=trials[keep])
     layout = layout_of(Model(family), cells)
-    plan, solved = prepare(
-        layout,
-        divergence,
-        ridge="auto",
-        cells=layout.cells,
-        prior=None,
-        refine=None,
-        seed=0,
-        size=16,
-    )
+    plan, solved = prepare(Setup(layout.cells, layout, divergence, size=16))
     assert np.allclose(solved.robust.theta[:, 0], theta, atol=1e-5)
     assert solved.robust.status[0] == Status.CONVERGED
     assert abs(solved.distance[0]) < 1e-9
@@ -230,11 +213,9 @@ def test_most_draws_reach_the_best_of_many_starts(rng):
     y[rng.random(n) < 0.4] += 20
     cells = Cells.from_rows(x, y)
     layout = layout_of(Model(Poisson()), cells)
-    plan, _ = prepare(
-        layout, TVD(), ridge="auto", cells=layout.cells, prior=None, refine=None, seed=0, size=64
-    )
+    plan, _ = prepare(Setup(layout.cells, layout, TVD(), size=64))
     problem = plan.robust.on(reweight(cells, Stream.draws(7), 64).p)
-    found = solve_from_pool(problem, plan.pool, plan.n_starts)
+    found = solve_from_pool(problem, plan.start.pool, plan.start.n_starts)
     starts = elemental(layout, np.zeros(3), rng, 60)
     index = np.repeat(np.arange(64), 60)
     best = newton(problem.take(index), np.tile(starts, 64)).value.reshape(64, 60).min(1)
@@ -244,9 +225,7 @@ def test_most_draws_reach_the_best_of_many_starts(rng):
 def test_the_reference_is_never_better_by_much(rng):
     cells = contaminated_counts(rng, 200, 0.15, 10)
     layout = layout_of(Model(Poisson()), cells)
-    plan, _ = prepare(
-        layout, TVD(), ridge="auto", cells=layout.cells, prior=None, refine=None, seed=0, size=16
-    )
+    plan, _ = prepare(Setup(layout.cells, layout, TVD(), size=16))
     solved = solve_block(plan, 0)
     p = reweight(cells, Stream.draws(0), 16).p
     slow = reference_bfgs(plan.robust.on(p), solved.likelihood.theta)

@@ -7,13 +7,14 @@ import os
 import pickle
 import warnings
 import zipfile
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import tvdbayes as tb
+from bits import assert_same
 from tvdbayes import storage
 from tvdbayes.fitting import files as _files
 from tvdbayes.formula.columns import model_matrix
@@ -79,30 +80,6 @@ def made_posterior(family, partition, n_draws=4, predictor=LINE):
         options=Options(partition=partition, ridge=0.0, bins="auto"),
         bins=tb.Bins.starting_at([0, 1, 3], 9) if family.counts else None,
     )
-
-
-def assert_same(one, other, where="record"):
-    """The same classes, the same values, the same bits."""
-    assert type(one) is type(other), where
-    if isinstance(one, np.ndarray):
-        assert one.dtype == other.dtype, where
-        assert one.shape == other.shape, where
-        assert one.tobytes("C") == other.tobytes("C"), where
-    elif is_dataclass(one):
-        for field in fields(one):
-            here = f"{where}.{field.name}"
-            if field.name not in ("encoding", "more_encodings"):
-                assert_same(getattr(one, field.name), getattr(other, field.name), here)
-    elif isinstance(one, dict):
-        assert list(one) == list(other), where
-        for key in one:
-            assert_same(one[key], other[key], f"{where}.{key}")
-    elif isinstance(one, tuple):
-        assert len(one) == len(other), where
-        for j, (a, b) in enumerate(zip(one, other, strict=True)):
-            assert_same(a, b, f"{where}.{j}")
-    else:
-        assert one == other, where
 
 
 @pytest.fixture(scope="module")

@@ -455,7 +455,7 @@ def test_the_stretch_does_not_depend_on_the_coding():
         for way in (None, codings(z)[label]):
             cells, _ = table(z if way is None else coded(z, way), y, more)
             plan = plan_of(fitted(cells, law, n_draws=2, partition=KMeansGroups(), seed=3))
-            found.append(np.sort(np.linalg.eigvals(plan.robust_draws.stretch).real))
+            found.append(np.sort(np.linalg.eigvals(plan.start.robust_draws.stretch).real))
         np.testing.assert_allclose(found[1], found[0], rtol=1e-6)
 
 
@@ -516,7 +516,7 @@ def test_it_is_saved_and_run_again(tmp_path):
     np.testing.assert_array_equal(back.kept_rows.share, fit.kept_rows.share)
     assert back.kept_rows.route == fit.kept_rows.route
     np.testing.assert_array_equal(
-        plan_of(back).robust_draws.stretch, plan_of(fit).robust_draws.stretch
+        plan_of(back).start.robust_draws.stretch, plan_of(fit).start.robust_draws.stretch
     )
 
 
@@ -567,7 +567,7 @@ def test_the_estimate_is_that_of_the_rule():
     fit = fitted(cells_of(z, y))
     plan = plan_of(fit)
     layout = replace(plan.robust.layout, fold=False)
-    theta, kept = trimmed_fit(layout, plan.likelihood_fit, plan.closest)
+    theta, kept = trimmed_fit(layout, plan.start.likelihood_fit, plan.start.closest)
     np.testing.assert_allclose(layout.bound.to_user(theta[:, None])[:, 0], fit.minimiser, atol=1e-4)
     np.testing.assert_array_equal(kept.share, fit.kept_rows.share)
 

@@ -13,6 +13,7 @@ from tvdbayes.objective.partitions._kmeans import learn_centres, nearest
 from tvdbayes.objective.partitions._metrics import row_order, tail_metric
 from tvdbayes.sampling.plan import draws_of
 from tvdbayes.sampling.search import prepare
+from tvdbayes.sampling.setup import Setup
 from tvdbayes.sampling.weights import Stream, reweight
 
 N = 400
@@ -216,17 +217,7 @@ def test_equal_weights_of_the_rows_give_equal_draws_in_any_coding(label):
             weights[row_of_cell] = reweight(cells, Stream.draws(5), 6).p
         learned = KMeansGroups().learn(cells, 6, 0)
         layout = Layout(Model(Bernoulli()), cells, learned, cells, True)
-        plan, _ = prepare(
-            layout,
-            tb.TVD(),
-            ridge="auto",
-            cells=cells,
-            prior=None,
-            refine=None,
-            seed=0,
-            size=8,
-            pilot=False,
-        )
+        plan, _ = prepare(Setup(cells, layout, tb.TVD(), size=8), pilot=False)
         robust, ordinary = draws_of(plan, weights[row_of_cell])
         x = np.column_stack([np.ones(N), there])
         solved.append((robust @ x.T, ordinary @ x.T))

@@ -3,7 +3,7 @@
 import io
 import json
 import zipfile
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tvdbayes as tb
+from bits import assert_same
 from tvdbayes.fitting import update as _update
 from tvdbayes.objective.divergences import ALL_DIVERGENCES
 from tvdbayes.storage import _archive
@@ -59,31 +60,6 @@ def days(frame):
     old, new = frame.iloc[:SPLIT], frame.iloc[SPLIT:]
     # What is whole on the first day is read as whole numbers.
     return old.assign(half=old["half"].astype(int)), new
-
-
-def assert_same(one, other, where="fit"):
-    """The same classes, the same values, the same bits."""
-    assert type(one) is type(other), where
-    if isinstance(one, np.ndarray):
-        assert one.dtype == other.dtype, where
-        assert one.shape == other.shape, where
-        assert one.tobytes("C") == other.tobytes("C"), where
-    elif is_dataclass(one):
-        for field in fields(one):
-            if field.name not in ("encoding", "more_encodings"):
-                assert_same(
-                    getattr(one, field.name), getattr(other, field.name), f"{where}.{field.name}"
-                )
-    elif isinstance(one, dict):
-        assert list(one) == list(other), where
-        for key in one:
-            assert_same(one[key], other[key], f"{where}.{key}")
-    elif isinstance(one, tuple):
-        assert len(one) == len(other), where
-        for j, pair in enumerate(zip(one, other, strict=True)):
-            assert_same(*pair, f"{where}.{j}")
-    else:
-        assert one == other, where
 
 
 def atoms(rng, size):

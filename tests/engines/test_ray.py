@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tvdbayes as tb
+from bits import assert_resumed_after_ctrl_c, same_bits
 from tvdbayes.sampling.execution import Ray, executor_for
 
 ray = pytest.importorskip("ray")
@@ -24,7 +25,8 @@ def cluster():
     from ray.util.joblib import register_ray
 
     register_ray()
-    here = {"env_vars": {"PYTHONPATH": str(Path(__file__).parent)}}
+    folders = os.pathsep.join(map(str, Path(__file__).parents[:2]))
+    here = {"env_vars": {"PYTHONPATH": folders}}
     ray.init(
         num_cpus=4,
         include_dashboard=False,
@@ -48,12 +50,6 @@ def frame():
 def alone(frame):
     """The fit in one process."""
     return tb.fit("y ~ x", frame, n_draws=200, refine=None, n_jobs=1)
-
-
-def same_bits(one, other):
-    names = ("draws", "distance", "status", "kld_draws", "kld_distance")
-    one, other = (getattr(fit, "posterior", fit) for fit in (one, other))
-    return all(getattr(one, n).tobytes() == getattr(other, n).tobytes() for n in names)
 
 
 def where(block):
@@ -136,19 +132,5 @@ def test_what_the_work_raises_comes_through_as_it_is():
 
 
 def test_ctrl_c_keeps_the_finished_draws(frame, alone, monkeypatch):
-    finished, calls = Ray.finished, []
-
-    def interrupted(self, tasks):
-        calls.append(len(tasks))
-        if min(tasks) > 0:
-            raise KeyboardInterrupt
-        return finished(self, tasks)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Ray, "finished", interrupted)
-        with pytest.raises(tb.Interrupted) as stopped:
-            tb.fit("y ~ x", frame, n_draws=200, refine=None, n_jobs=2)
-    assert max(calls) == 2
-    partial = stopped.value.partial
-    assert 0 < len(partial.draws) < 200
-    assert same_bits(tb.fit("y ~ x", frame, n_draws=200, refine=None, resume=partial), alone)
+    fit = with_(tb.fit, "y ~ x", frame, n_draws=200, refine=None)
+    assert_resumed_after_ctrl_c(fit, alone, Ray, monkeypatch)

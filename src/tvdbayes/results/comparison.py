@@ -10,8 +10,8 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.results.left_out import cross_validate
 from tvdbayes.results.replicates import replicate
 from tvdbayes.results.unexplained import share_of_data
-from tvdbayes.sampling.html import html_table
 from tvdbayes.sampling.posterior import Posterior
+from tvdbayes.sampling.summary import html_table
 from tvdbayes.sampling.weights import Stream
 
 __all__ = ["Comparison", "compare_posteriors"]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from tvdbayes.sampling.html import html_table
+from tvdbayes.sampling.summary import html_table
 
 __all__ = ["Check", "Finding", "Level"]
 

@@ -9,25 +9,18 @@ from tvdbayes._errors import SettingsError
 from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.plan import AbstractPlan, Solved
 from tvdbayes.sampling.posterior import Posterior
-from tvdbayes.sampling.setup import Setup
 
 __all__ = ["assemble", "check_resumed", "joined"]
 
 
 def assemble(
-    plan: AbstractPlan,
-    setup: Setup,
-    unweighted: Solved,
-    options: Options,
-    blocks: list[Solved],
-    *,
-    n_draws: int,
+    plan: AbstractPlan, unweighted: Solved, options: Options, blocks: list[Solved], *, n_draws: int
 ) -> Posterior:
     """The record of `n_draws` draws, which are the first of these blocks.
 
     Without draws there was no pilot, so that the plan is not kept.
     """
-    layout, d = plan.robust.layout, unweighted.robust.theta.shape[0]
+    setup, layout, d = plan.setup, plan.robust.layout, len(unweighted.robust.theta)
 
     def join(arrays: list[np.ndarray], *empty: int) -> np.ndarray:
         return np.concatenate(arrays, axis=-1)[..., :n_draws] if arrays else np.zeros((*empty, 0))
@@ -52,12 +45,12 @@ def assemble(
         kld_distance=join([b.likelihood_distance for b in blocks]),
         kld_status=join([s.status for s in likelihood]).astype(int),
         ridge=plan.ridge,
-        seed=plan.seed,
+        seed=setup.seed,
         shift=layout.bound.to_user(plan.shift[:, None])[:, 0],
         groups=setup.report,
         bins=layout.bins,
         prior=setup.prior,
-        refine=plan.refine,
+        refine=setup.refine,
         kept_rows=plan.kept_rows,
         options=options,
         prepared=plan.prepared if n_draws else None,

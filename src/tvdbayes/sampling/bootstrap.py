@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from tvdbayes._errors import Interrupted, SettingsError
 from tvdbayes._validate import is_number
@@ -30,8 +30,6 @@ from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
 from tvdbayes.objective.divergences import TVD, AbstractDivergence
 from tvdbayes.objective.partitions import AbstractPartition, Auto
-from tvdbayes.sampling.again import plan_for_replicates, plan_of
-from tvdbayes.sampling.arguments import outcome_bins, refined
 from tvdbayes.sampling.assembled import assemble, check_resumed, joined
 from tvdbayes.sampling.execution import AbstractExecutor, executor_for
 from tvdbayes.sampling.options import Options
@@ -43,9 +41,9 @@ from tvdbayes.sampling.plan import (
     solve_block,
     solve_tables,
 )
-from tvdbayes.sampling.planners import make_plan, planner_of
+from tvdbayes.sampling.planners import make_plan, plan_for_replicates, plan_of, planner_of
 from tvdbayes.sampling.posterior import Posterior
-from tvdbayes.sampling.setup import Setup, affordable
+from tvdbayes.sampling.setup import Setup, affordable, outcome_bins, refined
 from tvdbayes.sampling.warnings import warn_of
 from tvdbayes.sampling.weights import Prior
 
@@ -95,11 +93,9 @@ def posterior_bootstrap(
         What "closest" means; the total variation distance unless given.
     partition : AbstractPartition, optional
         Which rows are compared together; `Auto` unless given.
-    n_draws : int
-        Number of posterior draws; 0 gives the point fit alone.
-    seed : int
-        At least 0. The same seed gives the same draws bit for bit, and the first of them are the
-        same for every `n_draws`.
+    n_draws, seed : int
+        Number of posterior draws; 0 gives the point fit alone. The same seed gives the same draws
+        bit for bit, and the first of them are the same for every `n_draws`.
     prior : Prior, optional
         Dirichlet-process prior; none is the limit of a weightless one.
     ridge : float or "auto"
@@ -122,16 +118,14 @@ def posterior_bootstrap(
         closest model cannot explain is taken away, and weighted maximum likelihood fits the rest
         (benchmarks/results/refine.md); `distance` stays that of the closest model.
     n_jobs : int, optional
-        Blocks of draws to compute at once: 1 is this process, -1 is one for each core. Left out, it
-        is what a joblib context says (all of a cluster that it names), else 1; docs/clusters.md.
+        Blocks of draws to compute at once, as in `fit`.
     memory_budget : int
         Bytes that the blocks in work may take together; on a cluster, each of them.
     device : str, optional
         Compute the draws with JAX there: "gpu", or "gpu:float32" for half the precision. The same
         random weights and the same steps give the same draws but for rounding. None is NumPy.
     resume : Posterior, optional
-        Draws of the same fit that exist already, such as `Interrupted.partial`; they are not
-        computed again, and the result is the same bit for bit.
+        Draws of the same fit that exist already, as in `fit`.
     progress : callable, optional
         Called with the draws done and the draws in all.
 
@@ -147,10 +141,8 @@ def posterior_bootstrap(
     Examples
     --------
     >>> import numpy as np, tvdbayes as tb
-    >>> y = np.random.default_rng(0).poisson(3, 200)
-    >>> cells = tb.Cells.from_rows(np.ones((200, 1)), y)
-    >>> fit = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=100)
-    >>> fit.draws.shape
+    >>> cells = tb.Cells.from_rows(np.ones((1000, 1)), tb.example_data()["visits"])
+    >>> tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=100).draws.shape
     (100, 1)
     """
     budget: object = memory_budget
@@ -158,47 +150,36 @@ def posterior_bootstrap(
         raise SettingsError(f"memory_budget must be a number of bytes; got {memory_budget!r}.")
     divergence = TVD() if divergence is None else divergence
     partition = Auto() if partition is None else partition
+    asked: dict[str, Any] = {
+        "divergence": divergence,
+        "partition": partition,
+        "seed": seed,
+        "ridge": ridge,
+    }
     options = Options(
         family=model.family,
-        divergence=divergence,
         n_draws=n_draws,
-        seed=seed,
-        partition=partition,
-        ridge=ridge,
         bins=bins,
         refine=refine,
         n_jobs=n_jobs,
         device=device,
+        **asked,
         **({} if prior is None else vars(prior)),
     )
     done = refined(refine, divergence, model)
     model.check(cells)
-    setup = Setup.make(
-        model,
-        cells,
-        divergence=divergence,
-        partition=partition,
-        prior=prior,
-        seed=seed,
-        refine=done,
-    )
-    setup = setup.binned(outcome_bins(options.bins, setup, divergence))
+    setup = Setup.make(model, cells, prior=prior, refine=done, **asked)
+    setup = setup.binned(outcome_bins(options.bins, setup))
     there = planner_of(model).device(device, model, n_jobs)
+    setup = replace(setup, device=there)
     executor = executor_for(n_jobs, affordable(setup.block_elements, memory_budget))
     with nullcontext() if there is None else there.here():
-        plan, unweighted = make_plan(
-            setup,
-            divergence,
-            ridge=ridge,
-            seed=seed,
-            pilot=n_draws > 0,
-            refine=done,
-            device=there,
-        )
+        plan, unweighted = make_plan(setup, pilot=n_draws > 0)
         if device is not None and there is not None:
             # The pilot is the same as without a device; blocks are as large as its memory allows.
-            plan = replace(plan, size=setup.size_within(there.memory or memory_budget, n_draws))
-        record = partial(assemble, plan, setup, unweighted, options.kept())
+            size = setup.size_within(there.memory or memory_budget, n_draws)
+            plan = replace(plan, setup=replace(plan.setup, size=size))
+        record = partial(assemble, plan, unweighted, options.kept())
         made = _draw(plan, record, executor, n_draws=n_draws, resume=resume, progress=progress)
     warn_of(made, plan.rescued, int(unweighted.robust.status[0]))
     return made
@@ -214,11 +195,12 @@ def _draw(
     progress: Callable[[int, int], None] | None,
 ) -> Posterior:
     """Solve all blocks of draws that are not known yet; ``record(blocks, n_draws=)`` keeps them."""
-    size, table = plan.size, plan.robust.layout.cells
+    size, cells = plan.size, plan.robust.layout.cells
     made = record([], n_draws=0)
     n_known = 0 if resume is None else check_resumed(resume, made)
     n_blocks, first = -(-n_draws // size), min(n_known, n_draws) // size
-    _LOG.info("%s rows, %s cells: %s blocks of %s draws", *_sizes(table), n_blocks - first, size)
+    about = "%g rows, %s cells: %s blocks of %s draws"
+    _LOG.info(about, cells.n_obs, cells.n_cells, n_blocks - first, size)
 
     def finished(blocks: list[Solved], n: int) -> Posterior:
         new = record(blocks, n_draws=n - first * size)
@@ -240,7 +222,3 @@ def _draw(
             finished(blocks, n_done),
         ) from stop
     return finished(blocks, n_draws)
-
-
-def _sizes(cells: Cells) -> tuple[str, int]:
-    return f"{cells.n_obs:g}", cells.n_cells

@@ -4,26 +4,23 @@ Each draw starts from the candidates of the pool with the lowest distances, and 
 In one parameter the search is exact (`solvers.scalar`).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes.objective import GroupProblem, Layout, Objective, RowProblem
-from tvdbayes.objective.divergences import KLD, AbstractDivergence
-from tvdbayes.sampling.plan import AbstractPlan, AbstractPrepared, Asked, Solved
+from tvdbayes.objective import GroupProblem, Objective, RowProblem
+from tvdbayes.sampling.plan import AbstractPlan, AbstractPrepared, Solved
 from tvdbayes.sampling.reweighting import reweighted_fit
+from tvdbayes.sampling.setup import Setup
 from tvdbayes.sampling.starts import scan
 from tvdbayes.solvers import Solution, Status, newton, scalar, solve_from_pool
 from tvdbayes.trimming import KeptRows
 
-__all__ = ["Found", "NewtonPlan", "PreparedSearch", "found_by", "searched_exactly"]
+__all__ = ["NewtonPlan", "PreparedSearch", "recorded", "searched_exactly"]
 
 AnyProblem = GroupProblem | RowProblem
-
-Finish = Callable[[Array], Array]
-"""From minimisers (d, B) to draws."""
 
 
 def searched_exactly(objective: Objective) -> bool:
@@ -35,132 +32,30 @@ def searched_exactly(objective: Objective) -> bool:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """A solution with the problem it belongs to, and which draws have it at infinity."""
+def recorded(
+    objective: Objective,
+    problem: AnyProblem,
+    found: Solution,
+    last: Array | None = None,
+    away: BoolArray | None = None,
+) -> tuple[Solution, Array]:
+    """A solution in the user's coordinates, and its distance.
 
-    objective: Objective
-    problem: AnyProblem
-    solution: Solution
-    away: BoolArray
-
-    def record(self, finish: Finish | None = None) -> tuple[Solution, Array]:
-        """The solution, finished, in the user's coordinates, and its distance before that."""
-        solution = self.solution
-        status = np.where(self.away, int(Status.SEPARATED), solution.status)
-        last = solution.theta if finish is None else finish(solution.theta)
-        theta = self.objective.layout.bound.to_user(last)
-        distance = self.problem.distance(solution.theta)
-        return replace(solution, theta=theta, status=status), distance
-
-    def beside(self, likelihood_fit: "Found", finish: Finish | None = None) -> Solved:
-        """Both solutions of the same tables, the robust one finished."""
-        return Solved(*self.record(finish), *likelihood_fit.record())
-
-
-def found_by(objective: Objective, problem: AnyProblem, solution: Solution) -> Found:
-    """The solution with the draws marked whose optimum is at infinity."""
-    return Found(objective, problem, solution, objective.runs_away(problem, solution.theta))
-
-
-@dataclass(frozen=True, eq=False)
-class NewtonPlan(AbstractPlan):
-    """Newton's method from a pool of candidates.
-
-    Parameters
-    ----------
-    likelihood_fit : (d,)
-        Maximum likelihood on the unweighted table: where the likelihood fit starts.
-    pool : (d, K)
-        Candidates that every draw picks its starts from.
-    n_starts : int
-        How many of them each draw starts from.
+    ``last`` (d, B) are the parameters after what is done to them, of which the distance is not;
+    ``away`` says which draws have their optimum at infinity, where that is known.
     """
-
-    likelihood_fit: Array
-    pool: Array
-    n_starts: int
-
-    def solve(
-        self,
-        robust: Objective,
-        likelihood: Objective,
-        p: Array,
-        first: int = 0,
-        wanted: int | None = None,
-    ) -> Solved:
-        """Solve tables p (m, B) for both objectives, all of them at once."""
-        p = robust.layout.put(p)
-        likelihood_problem = likelihood.on(p)
-        start = np.repeat(self.likelihood_fit[:, None], p.shape[1], axis=1)
-        likelihood_fit = found_by(likelihood, likelihood_problem, newton(likelihood_problem, start))
-        if robust.divergence == likelihood.divergence and robust.ridge == 0:
-            return Solved(*likelihood_fit.record(), *likelihood_fit.record())
-        closest = self._closest(robust, robust.on(p))
-        return closest.beside(likelihood_fit, self.finish(robust, likelihood, p))
-
-    def _closest(self, robust: Objective, problem: AnyProblem) -> Found:
-        """The closest model for each table of a problem."""
-        if searched_exactly(robust):
-            candidates = self.pool[0]
-            if robust.layout.cells is not self.robust.layout.cells:
-                candidates = scan(robust.layout, candidates)
-            found = scalar(problem, candidates)  # type: ignore[arg-type]
-        else:
-            found = solve_from_pool(problem, self.pool, self.n_starts)
-        away = robust.runs_away(problem, found.theta)
-        if away.any():
-            # A rare level may look as if it ran away; from where the data are it may not.
-            draws = np.flatnonzero(away)
-            start = np.repeat(self.pool[:, :1], draws.size, axis=1)
-            found = found.improved_by(newton(problem.take(draws), start), draws)
-            away = robust.runs_away(problem, found.theta)
-        return Found(robust, problem, found, away)
-
-    def finish(self, robust: Objective, likelihood: Objective, p: Array) -> Finish:
-        """What is done to minimisers (d, B) of tables p: one-step reweighting, and the shift."""
-        shift = self.shift[:, None]
-        if self.refine is None:
-            return lambda theta: theta + shift
-        # Every outcome is compared here: of two, each may hold too much.
-        layout = replace(robust.layout, fold=False)
-        return lambda theta: reweighted_fit(layout, likelihood, p, theta, self.cells.n_obs) + shift
-
-    @property
-    def prepared(self) -> "PreparedSearch":
-        """See `AbstractPlan`."""
-        return PreparedSearch(
-            self.minimiser,
-            self.likelihood_fit,
-            self.robust.ridge,
-            self.pool,
-            self.n_starts,
-            self.shift,
-        )
-
-    @property
-    def minimiser(self) -> Array:
-        """See `AbstractPlan`; the closest model, also where it is reweighted afterwards."""
-        reference = self.robust.reference
-        return np.zeros(len(self.likelihood_fit)) if reference is None else reference
-
-    def for_replicates(self) -> "NewtonPlan":
-        """See `AbstractPlan`; one start is enough for each table."""
-        return replace(self, n_starts=1, shift=np.zeros_like(self.shift))
+    away = objective.runs_away(problem, found.theta) if away is None else away
+    theta = objective.layout.bound.to_user(found.theta if last is None else last)
+    status = np.where(away, int(Status.SEPARATED), found.status)
+    return replace(found, theta=theta, status=status), problem.distance(found.theta)
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedSearch(AbstractPrepared):
     """Starts of the draws of a `NewtonPlan`, or of the linear fits that networks begin at.
 
-    All parameters are standardised.
-
     Parameters
     ----------
-    reference, likelihood_fit : (d,)
-        The closest model, and maximum likelihood.
-    ridge : float
-        The penalty beside the divergence.
     pool : (d, K)
         Candidates that every draw picks its starts from.
     n_starts : int
@@ -169,30 +64,82 @@ class PreparedSearch(AbstractPrepared):
         Added to every draw.
     """
 
-    reference: Array
-    likelihood_fit: Array
-    ridge: float
     pool: Array
     n_starts: int
     shift: Array
 
     def plan(
-        self,
-        layout: Layout,
-        divergence: AbstractDivergence,
-        asked: Asked,
-        *,
-        rows: KeptRows | None = None,
-        penalty: float = 0.0,
-    ) -> NewtonPlan:
-        """See `AbstractPrepared`."""
-        return NewtonPlan(
-            robust=Objective(layout, divergence, self.ridge, reference=self.reference),
-            likelihood=Objective(layout, KLD(), reference=self.likelihood_fit),
-            shift=self.shift,
-            rescued=False,
-            likelihood_fit=self.likelihood_fit,
-            pool=self.pool,
-            n_starts=self.n_starts,
-            **asked,
-        )
+        self, setup: Setup, rows: KeptRows | None = None, penalty: float = 0.0
+    ) -> "NewtonPlan":
+        robust, likelihood = self.objectives(setup)
+        return NewtonPlan(setup=setup, robust=robust, likelihood=likelihood, start=self)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NewtonPlan(AbstractPlan):
+    """Newton's method from a pool of candidates."""
+
+    start: PreparedSearch
+
+    def solve(self, robust: Objective, likelihood: Objective, p: Array, *_: Any) -> Solved:
+        """Solve tables p (m, B) for both objectives, all of them at once."""
+        p = robust.layout.put(p)
+        problem = likelihood.on(p)
+        start = np.repeat(self.start.likelihood_fit[:, None], p.shape[1], axis=1)
+        ordinary = recorded(likelihood, problem, newton(problem, start))
+        if robust.divergence == likelihood.divergence and robust.ridge == 0:
+            return Solved(*ordinary, *ordinary)
+        problem = robust.on(p)
+        found, away = self._closest(robust, problem)
+        last = self.finished(robust, likelihood, p, found.theta)
+        return Solved(*recorded(robust, problem, found, last, away), *ordinary)
+
+    def _closest(self, robust: Objective, problem: AnyProblem) -> tuple[Solution, BoolArray]:
+        """The closest model for each table of a problem, and whether that is at infinity."""
+        if searched_exactly(robust):
+            candidates = self.start.pool[0]
+            if robust.layout.cells is not self.robust.layout.cells:
+                candidates = scan(robust.layout, candidates)
+            found = scalar(problem, candidates)  # type: ignore[arg-type]
+        else:
+            found = solve_from_pool(problem, self.start.pool, self.start.n_starts)
+        away = robust.runs_away(problem, found.theta)
+        if away.any():
+            # A rare level may look as if it ran away; from where the data are it may not.
+            draws = np.flatnonzero(away)
+            start = np.repeat(self.start.pool[:, :1], draws.size, axis=1)
+            found = found.improved_by(newton(problem.take(draws), start), draws)
+            away = robust.runs_away(problem, found.theta)
+        return found, away
+
+    def finished(self, robust: Objective, likelihood: Objective, p: Array, theta: Array) -> Array:
+        """Draws from minimisers theta (d, B) of tables p: one-step reweighting, and the shift."""
+        if self.setup.refine is not None:
+            # Every outcome is compared here: of two, each may hold too much.
+            layout, n_obs = replace(robust.layout, fold=False), self.setup.reweighted.n_obs
+            theta = reweighted_fit(layout, likelihood, p, theta, n_obs)
+        return theta + self.shift[:, None]
+
+    @property
+    def prepared(self) -> PreparedSearch:
+        return self.start
+
+    @property
+    def minimiser(self) -> Array:
+        """See `AbstractPlan`; the closest model, also where it is reweighted afterwards."""
+        return self.start.reference
+
+    @property
+    def shift(self) -> Array:
+        return self.start.shift
+
+    def shifted(self, shift: Array) -> "NewtonPlan":
+        """The same with this added to every draw."""
+        return replace(self, start=replace(self.start, shift=shift))
+
+    def uncentred(self) -> "NewtonPlan":
+        return self.shifted(np.zeros_like(self.shift))
+
+    def for_replicates(self) -> "NewtonPlan":
+        """See `AbstractPlan`; one start is enough for each table."""
+        return replace(self, start=replace(self.uncentred().start, n_starts=1))

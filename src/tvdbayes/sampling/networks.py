@@ -5,36 +5,34 @@ little is left that it cannot explain. So the robust network begins at the robus
 the same draw, which the wrong rows have not moved, and its layers add what a line cannot say.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import Literal
 
 import numpy as np
 
-from tvdbayes._array import Device
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
-from tvdbayes.models.predictors import MLP, BoundNetwork
+from tvdbayes.models.predictors import MLP
 from tvdbayes.objective import Layout, Objective
-from tvdbayes.objective.divergences import KLD, AbstractDivergence
-from tvdbayes.sampling.neural import (
+from tvdbayes.objective.divergences import KLD
+from tvdbayes.sampling.neural.trainer import (
     Masses,
     Trainer,
     bound_network,
     device_for,
     held_out_share,
 )
-from tvdbayes.sampling.plan import AUTO_RIDGE, AbstractPlan, AbstractPrepared, Asked, Solved
+from tvdbayes.sampling.plan import AUTO_RIDGE, AbstractPlan, AbstractPrepared, Solved
 from tvdbayes.sampling.reweighting import explained
-from tvdbayes.sampling.search import prepare
+from tvdbayes.sampling.setup import Setup
 from tvdbayes.sampling.weights import Stream
-from tvdbayes.solvers import Solution, Status, newton
+from tvdbayes.solvers import Status, newton
 
-__all__ = ["NetworkPlan", "networks_again", "prepare_networks"]
+__all__ = ["NetworkPlan", "network_of"]
 
 _BEND = 0.1
 """If the network of the likelihood fit explains so much more of the mass, the truth is bent, not
@@ -42,46 +40,56 @@ the data: the robust network then begins at that one. Up to about a tenth of wro
 kind, are resisted."""
 
 
-@dataclass(frozen=True, eq=False)
+def network_of(model: Model) -> MLP:
+    """The network that is the predictor of a model."""
+    network = model.predictor.network
+    if network is None:
+        raise SettingsError("Only networks are trained. Give this predictor solver='newton'.")
+    return network
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class NetworkPlan(AbstractPlan):
     """Training of two networks for each table, by likelihood and robust.
 
-    Parameters
-    ----------
-    line : AbstractPlan or None
-        How the linear fits are found that networks begin at; None begins at random.
-    settings : MLP
-    device : Device
-        Where networks are trained.
+    The linear fits that they begin at are found by the plan `line`; None begins at random.
     """
 
     line: AbstractPlan | None
     settings: MLP
-    device: Device
 
     @classmethod
     def starting(
-        cls,
-        layout: Layout,
-        divergence: AbstractDivergence,
-        *,
-        settings: MLP,
-        device: Device,
-        line: AbstractPlan | None,
-        asked: Asked,
+        cls, setup: Setup, fit_lines: Callable[[Setup], AbstractPlan] | None
     ) -> "NetworkPlan":
-        """The plan whose networks begin at lines that are fitted like this."""
+        """The plan whose networks begin at lines; given is what makes their plan, if any."""
+        layout, settings = setup.layout, network_of(setup.layout.model)
+        line = None
+        if settings.direct and fit_lines is not None:
+            # A linear predictor of the same columns.
+            linear = Model(layout.family, bound_network(settings, layout).line)
+            layout_of_lines = replace(layout, model=linear)
+            line = fit_lines(replace(setup, layout=layout_of_lines, refine=None, device=None))
+            # Where classes are separated a line without a ridge would be certain everywhere.
+            line = replace(line, likelihood=replace(line.likelihood, ridge=AUTO_RIDGE))
         return cls(
+            setup=setup,
             # The ridge is that of the lines; weights have their decay.
-            robust=Objective(layout, divergence, 0.0 if line is None else line.robust.ridge),
+            robust=Objective(layout, setup.divergence, 0.0 if line is None else line.robust.ridge),
             likelihood=Objective(layout, KLD()),
-            shift=np.zeros(layout.bound.n_params),
-            rescued=False,
             line=line,
             settings=settings,
-            device=device,
-            **asked,
         )
+
+    def unweighted(self) -> Solved:
+        """Networks for the unweighted table."""
+        cells = self.robust.layout.cells
+        p, rng = cells.p[:, None], Stream.generator(self.setup.seed, Stream.TRAINING)
+        lines = _Lines.fit(self.line, cells, p)
+        # A single network is trained as fast here, and comes out the same for every device.
+        setup = replace(self.setup, device=device_for(None, self.robust.layout.family))
+        here = replace(self, setup=setup)
+        return here.train(self.robust, self.likelihood, p, lines, [rng])
 
     @property
     def prepared(self) -> AbstractPrepared | None:
@@ -99,12 +107,12 @@ class NetworkPlan(AbstractPlan):
         p: Array,
         first: int = 0,
         wanted: int | None = None,
+        /,
     ) -> Solved:
         """Train networks for tables p (m, B), with the random numbers of these draws."""
         # Lines are fitted to whole blocks: the last digits of a matrix product depend on its size.
-        lines = None if self.line is None else _Lines.fit(self.line, robust.layout.cells, p)
-        lines = None if lines is None else lines.first(wanted)
-        rngs = Stream.draws(self.seed, Stream.TRAINING, first)
+        lines = _Lines.fit(self.line, robust.layout.cells, p, wanted)
+        rngs = Stream.draws(self.setup.seed, Stream.TRAINING, first)
         return self.train(robust, likelihood, p[:, :wanted], lines, rngs)
 
     def train(
@@ -118,7 +126,7 @@ class NetworkPlan(AbstractPlan):
         """Train networks for tables p (m, B) from lines, each with a generator of its own."""
         layout = robust.layout
         trainer = self.trainer if layout is self.robust.layout else self._trainer_on(layout)
-        bound, counts = trainer.bound, layout.cells.counts
+        bound, counts, second_rate = trainer.bound, layout.cells.counts, self.settings.second_rate
         made = [
             (bound.layers.start(rng), held_out_share(counts, self.settings.hold_out, rng))
             for rng in islice(rngs, p.shape[1])
@@ -130,30 +138,27 @@ class NetworkPlan(AbstractPlan):
         found = likelihood_fit
         if robust.divergence != KLD():
             start = likelihood_fit.theta if lines is None else bound.with_line(random, lines.robust)
-            found = trainer.train(robust.divergence, masses, start, self.settings.second_rate)
+            found = trainer.train(robust.divergence, masses, start, second_rate)
         problem = robust.on(p)
         distance = problem.distance(found.theta)
         bent = np.flatnonzero(distance > problem.distance(likelihood_fit.theta) + _BEND)
         if bent.size and lines is not None and robust.divergence.on_groups:
-            again = trainer.train(
-                robust.divergence,
-                masses.take(bent),
-                likelihood_fit.theta[:, bent],
-                self.settings.second_rate,
-            )
+            start = likelihood_fit.theta[:, bent]
+            again = trainer.train(robust.divergence, masses.take(bent), start, second_rate)
             found = found.replaced_by(again, bent)
             distance = problem.distance(found.theta)
-        if self.refine is not None:
-            share = explained(replace(layout, fold=False), p, found.theta, self.cells.n_obs)
+        if self.setup.refine is not None:
+            n_obs = self.setup.reweighted.n_obs
+            share = explained(replace(layout, fold=False), p, found.theta, n_obs)
             start = random if lines is None else bound.with_line(random, lines.on(p * share))
             last = trainer.train(KLD(), masses.kept(share), start)
             # A phase that did not end well is not forgotten for a last one that did.
             well = found.status == Status.TRAINED
             found = replace(last, status=np.where(well, last.status, found.status))
         return Solved(
-            _in_user_units(found, bound, distance),
+            replace(found, theta=bound.to_user(found.theta), value=distance),
             distance,
-            _in_user_units(likelihood_fit, bound, likelihood_fit.value),
+            replace(likelihood_fit, theta=bound.to_user(likelihood_fit.theta)),
             likelihood.on(p).distance(likelihood_fit.theta),
         )
 
@@ -163,7 +168,8 @@ class NetworkPlan(AbstractPlan):
         return self._trainer_on(self.robust.layout)
 
     def _trainer_on(self, layout: Layout) -> Trainer:
-        return Trainer(self.settings, layout, self.device, self.seed)
+        device = self.setup.device or device_for(None, layout.family)
+        return Trainer(self.settings, layout, device, self.setup.seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,110 +179,30 @@ class _Lines:
     They were fitted in a `block` of tables, of which some may have been left out since.
     """
 
-    plan: AbstractPlan
-    cells: Cells
+    objective: Objective
     robust: Array
     likelihood: Array
     block: int
 
     @classmethod
-    def fit(cls, plan: AbstractPlan, cells: Cells, p: Array) -> "_Lines":
-        """Fit lines to tables p (m, B)."""
-        robust, likelihood = cls._objectives(plan, cells)
-        solved = plan.solve(robust, likelihood, p)
-        return cls(plan, cells, solved.robust.theta, solved.likelihood.theta, p.shape[1])
-
-    def first(self, n: int | None) -> "_Lines":
-        """The first n of them."""
-        return replace(self, robust=self.robust[:, :n], likelihood=self.likelihood[:, :n])
+    def fit(
+        cls, plan: AbstractPlan | None, cells: Cells, p: Array, wanted: int | None = None
+    ) -> "_Lines | None":
+        """The first `wanted` of the lines of tables p (m, B); None without a plan of lines."""
+        if plan is None:
+            return None
+        robust, likelihood = plan.on(cells)
+        found = plan.solve(robust, likelihood, p)
+        lines = (found.robust.theta[:, :wanted], found.likelihood.theta[:, :wanted])
+        return cls(likelihood, *lines, p.shape[1])
 
     def on(self, p: Array) -> Array:
         """Maximum likelihood on other masses (m, B) of the same cells."""
-        _, likelihood = self._objectives(self.plan, self.cells)
-        bound, n = likelihood.layout.bound, p.shape[1]
+        bound, n = self.objective.layout.bound, p.shape[1]
 
         def whole(values: Array) -> Array:
             return np.pad(values, ((0, 0), (0, self.block - n)), mode="edge")
 
-        found = newton(likelihood.on(whole(p / p.sum(0))), bound.from_user(whole(self.robust)))
+        start = bound.from_user(whole(self.robust))
+        found = newton(self.objective.on(whole(p / p.sum(0))), start)
         return bound.to_user(found.theta)[:, :n]
-
-    @staticmethod
-    def _objectives(plan: AbstractPlan, cells: Cells) -> tuple[Objective, Objective]:
-        if cells is plan.robust.layout.cells:
-            return plan.robust, plan.likelihood
-        robust = plan.robust.rebind(cells)
-        return robust, replace(plan.likelihood, layout=robust.layout)
-
-
-def prepare_networks(
-    layout: Layout,
-    divergence: AbstractDivergence,
-    settings: MLP,
-    device: Device,
-    *,
-    ridge: float | Literal["auto"],
-    pilot: bool,
-    asked: Asked,
-) -> tuple[NetworkPlan, Solved]:
-    """Plan the linear fits, and train on the unweighted table."""
-    if divergence.sums and layout.family.counts:
-        raise SettingsError(
-            f"The divergence {divergence.name!r} sums over all counts in every step, which is too "
-            'slow to train. Use "tvd", "hellinger" or "power".'
-        )
-    line = None
-    if settings.direct:
-        of_lines = _of_lines(layout, settings)
-        found, _ = prepare(of_lines, divergence, ridge=ridge, pilot=pilot, **_closest(asked))
-        line = _held(found)
-    plan = NetworkPlan.starting(
-        layout, divergence, settings=settings, device=device, line=line, asked=asked
-    )
-    p, rng = layout.cells.p[:, None], Stream.generator(asked["seed"], Stream.TRAINING)
-    lines = None if line is None else _Lines.fit(line, layout.cells, p)
-    # A single network is trained as fast here, and comes out the same for every device.
-    here = replace(plan, device=device_for(None, layout.family))
-    return plan, here.train(plan.robust, plan.likelihood, p, lines, [rng])
-
-
-def networks_again(
-    layout: Layout,
-    divergence: AbstractDivergence,
-    *,
-    settings: MLP,
-    device: Device,
-    kept: AbstractPrepared | None,
-    asked: Asked,
-) -> NetworkPlan | None:
-    """The plan of networks that begin at lines with these starts; None if the starts are needed."""
-    line = None
-    if settings.direct:
-        if kept is None:
-            return None
-        line = _held(kept.plan(_of_lines(layout, settings), divergence, _closest(asked)))
-    return NetworkPlan.starting(
-        layout, divergence, settings=settings, device=device, line=line, asked=asked
-    )
-
-
-def _of_lines(layout: Layout, settings: MLP) -> Layout:
-    """The layout with a linear predictor of the same columns."""
-    line = bound_network(settings, layout).line
-    return replace(layout, model=Model(layout.family, line))
-
-
-def _closest(asked: Asked) -> Asked:
-    return {**asked, "refine": None}
-
-
-def _held(line: AbstractPlan) -> AbstractPlan:
-    """The plan with a ridge on its likelihood fits.
-
-    Where classes are separated a line without one would be certain everywhere.
-    """
-    return replace(line, likelihood=replace(line.likelihood, ridge=AUTO_RIDGE))
-
-
-def _in_user_units(found: Solution, bound: BoundNetwork, value: Array) -> Solution:
-    return replace(found, theta=bound.to_user(found.theta), value=value)

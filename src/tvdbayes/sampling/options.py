@@ -7,13 +7,14 @@ family by name learns its levels from them, groups and bins are learned on them.
 The help of the command line reads this module, so it imports nothing heavy.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from tvdbayes._errors import SettingsError
-from tvdbayes.sampling import option_checks as check
-from tvdbayes.sampling import option_text as read
+from tvdbayes._validate import is_whole
+from tvdbayes.sampling import option_kinds as kind
+from tvdbayes.sampling.option_kinds import Option
 
 if TYPE_CHECKING:
     from tvdbayes.data.cells import Cells
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from tvdbayes.objective.partitions import AbstractPartition
     from tvdbayes.sampling.weights import BaseMeasure, Prior
 
-__all__ = ["DEFAULTS", "OPTIONS", "Connection", "Option", "Options"]
+__all__ = ["DEFAULTS", "OPTIONS", "Connection", "Options"]
 
 
 @dataclass(frozen=True)
@@ -40,51 +41,6 @@ class Connection:
         return engine if known else cls(str(engine.name))
 
 
-@dataclass(frozen=True)
-class Option:
-    """What is known of an option.
-
-    Parameters
-    ----------
-    about : str
-        What it means, in a sentence.
-    check : callable
-        From its name and a value to the value that is kept.
-    metavar : str
-        What stands for its text in the help of the command line; lower case is meant literally.
-    read : callable
-        From that text to a value.
-    repeated : bool
-        Whether the command line takes it several times.
-    choices : callable
-        Names that it takes, where the metavar does not list them.
-    no_flag : str
-        Why the command line does not have it, if so.
-    draws : bool
-        Whether draws depend on it.
-    """
-
-    about: str
-    check: check.Check
-    metavar: str = ""
-    read: Callable[[Any], Any] = str
-    repeated: bool = False
-    choices: Callable[[], Iterable[str]] = tuple
-    no_flag: str = ""
-    draws: bool = True
-
-
-def _names(name: str) -> Callable[[], Iterable[str]]:
-    """The names in the table `NAMES`, looked up when they are needed."""
-
-    def names() -> Iterable[str]:
-        from tvdbayes.sampling.named import NAMES
-
-        return NAMES[name]
-
-    return names
-
-
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Options:
     """The options of `tvdbayes.fit`, checked; `OPTIONS` says what each means.
@@ -94,88 +50,72 @@ class Options:
 
     family: Annotated[
         "str | AbstractFamily",
-        Option("Law of the outcome; `tvdbayes families` lists them.", check.family, "NAME"),
+        Option("Law of the outcome; `tvdbayes families` lists them.", kind.family, "NAME"),
     ] = "poisson"
     link: Annotated[
         str | None,
-        Option(
+        kind.named(
             "log for counts; otherwise logit, which is the default, probit or cloglog.",
-            *(check.name_in_table, "NAME"),
-            choices=_names("link"),
+            *("link", kind.link),
         ),
     ] = None
     divergence: Annotated[
         "AbstractDivergence",
-        Option(
+        kind.named(
             "What closest means: tvd, kld (the likelihood fit), hellinger, power, density_power.",
-            *(check.thing_by_name, "NAME"),
-            choices=_names("divergence"),
+            *("divergence", kind.thing_by_name),
         ),
     ] = "tvd"  # type: ignore[assignment]
-    n_draws: Annotated[
-        int, Option("Posterior draws.", check.whole(0, 10_000_000), "N", read=read.whole)
-    ] = 1000
-    seed: Annotated[
-        int, Option("The same seed gives the same draws.", check.whole(0), "N", read=read.whole)
-    ] = 0
-    offset: Annotated[
-        str | None, Option("Added to the linear predictor.", check.column, "COLUMN")
-    ] = None
-    exposure: Annotated[
-        str | None, Option("Its logarithm is added to it.", check.column, "COLUMN")
-    ] = None
+    n_draws: Annotated[int, kind.whole("Posterior draws.", 0, 10_000_000)] = 1000
+    seed: Annotated[int, kind.whole("The same seed gives the same draws.", 0)] = 0
+    offset: Annotated[str | None, kind.column("Added to the linear predictor.")] = None
+    exposure: Annotated[str | None, kind.column("Its logarithm is added to it.")] = None
     trials: Annotated[
         str | float | None,
         Option(
             "Trials of binomial outcomes: a column, or a number for all rows.",
-            *(check.number_or_column, "COLUMN|N"),
-            read=read.column_or_whole,
+            *(kind.number_or_column, "COLUMN|N", kind.column_or_whole),
         ),
     ] = None
-    weights: Annotated[
-        str | None, Option("How many rows each row stands for.", check.column, "COLUMN")
-    ] = None
+    weights: Annotated[str | None, kind.column("How many rows each row stands for.")] = None
     partition: Annotated[
         "AbstractPartition",
-        Option(
+        kind.named(
             "Which rows are compared together: auto, distinct, kmeans or singletons.",
-            *(check.thing_by_name, "NAME"),
-            choices=_names("partition"),
+            *("partition", kind.thing_by_name),
         ),
     ] = "auto"  # type: ignore[assignment]
     alpha: Annotated[
         float,
-        Option(
+        kind.must_be(
             "How many rows a Dirichlet-process prior counts for; 0 is no prior.",
-            *(check.must_be("a number of at least 0", check.is_number), "NUMBER"),
-            read=read.number,
+            *("a number of at least 0", kind.at_least_0, "NUMBER"),
+            convert=float,
         ),
     ] = 0.0
     base_measure: Annotated[
         "Cells | BaseMeasure | None",
         Option(
             "What the prior expects to see: a file of rows with the columns of the data.",
-            *(check.anything, "FILE"),
+            metavar="FILE",
         ),
     ] = None
     n_atoms: Annotated[
         int,
-        Option(
+        kind.whole(
             "Atoms of each draw from a prior whose base measure is a function.",
-            check.whole(1, 1_000_000),
+            *(1, 1_000_000),
             no_flag="It is for a base measure that is a function, which text cannot hold.",
         ),
     ] = 100
     ridge: Annotated[
         float | Literal["auto"],
-        Option(
+        kind.must_be(
             "Penalty on the variance of the linear predictor.",
-            check.must_be(
-                '"auto" or a number of at least 0',
-                lambda v: v == "auto" if isinstance(v, str) else check.is_number(v),
-            ),
+            '"auto" or a number of at least 0',
+            lambda v: v == "auto" if isinstance(v, str) else kind.at_least_0(v),
             "auto|NUMBER",
-            read=read.number,
+            convert=float,
         ),
     ] = "auto"
     bins: Annotated[
@@ -183,16 +123,14 @@ class Options:
         Option(
             "Counts that are compared together, by the first of each bin; auto where they are "
             "thin.",
-            *(check.bin_starts, "auto|none|N,N,..."),
-            read=read.numbers,
+            *(kind.bin_starts, "auto|none|N,N,...", kind.list_of(float)),
         ),
     ] = "auto"
     predictors: Annotated[
         dict[str, str] | None,
         Option(
             'Covariates of a further predictor, as in "inflation ~ child"; may be repeated.',
-            *(check.terms_by_name, "FORMULA"),
-            read=read.formulas,
+            *(kind.terms_by_name, "FORMULA", kind.formulas),
             repeated=True,
         ),
     ] = None
@@ -200,59 +138,50 @@ class Options:
         "MLP | None",
         Option(
             "A network in place of a linear predictor: the nodes of each hidden layer.",
-            *(check.layers, "N,N,..."),
-            read=read.wholes,
+            *(kind.layers, "N,N,...", kind.list_of(int)),
         ),
     ] = None
     refine: Annotated[
         Literal["auto", "trim", "reweight"] | None,
-        Option(
+        kind.one_of(
             "What is done with rows that the model cannot explain; none: the paper's posterior.",
-            *(check.one_of("auto", "trim", "reweight", None), "auto|trim|reweight|none"),
-            read=lambda text: None if text == "none" else text,
+            *("auto", "trim", "reweight", None),
         ),
     ] = "auto"
     missing: Annotated[
-        "Missing",
-        Option("What to do with rows that have gaps.", check.one_of("error", "drop"), "error|drop"),
+        "Missing", kind.one_of("What to do with rows that have gaps.", "error", "drop")
     ] = "error"
     collinear: Annotated[
         Literal["error", "drop"],
-        Option(
-            "What to do with columns that others determine.",
-            *(check.one_of("error", "drop"), "error|drop"),
-        ),
+        kind.one_of("What to do with columns that others determine.", "error", "drop"),
     ] = "error"
     n_jobs: Annotated[
         int | None,
-        Option(
+        kind.must_be(
             "Processes, 1 unless given; -1 is one for each core.",
-            check.must_be(
-                "at least 1, or -1 for all cores",
-                lambda v: v is None or (check.is_whole(v) and (v == -1 or v >= 1)),
-            ),
+            "at least 1, or -1 for all cores",
+            lambda v: v is None or (is_whole(v) and (v == -1 or v >= 1)),
             "N",
-            read=read.whole,
+            convert=int,
             draws=False,
         ),
     ] = None
     device: Annotated[
         str | None,
-        Option(
+        kind.must_be(
             "Where JAX computes the draws: gpu, or gpu:float32. NumPy computes them unless given.",
-            check.must_be('a name such as "gpu", or None', lambda v: isinstance(v, str | None)),
+            'a name such as "gpu", or None',
+            lambda v: isinstance(v, str | None),
             "NAME",
         ),
     ] = None
     engine: Annotated[
         Any,
-        Option(
+        kind.must_be(
             "memory reads every row; duckdb groups them first, as it does by itself for several "
             "files, folders, and files over 256 MiB.",
-            check.must_be(
-                '"memory", "duckdb" or an Ibis connection',
-                lambda v: not isinstance(v, str) or v in ("memory", "duckdb"),
-            ),
+            '"memory", "duckdb" or an Ibis connection',
+            lambda v: not isinstance(v, str) or v in ("memory", "duckdb"),
             "memory|duckdb",
         ),
     ] = None
@@ -260,19 +189,17 @@ class Options:
         "Grid | int | None",
         Option(
             "Let the engine round continuous columns to N values each.",
-            *(check.grid, "N"),
-            read=read.whole,
+            *(kind.grid, "N", int),
         ),
     ] = None
-    max_cells: Annotated[
-        int,
-        Option("Distinct rows that an engine may give back.", check.whole(1), "N", read=read.whole),
-    ] = 1_000_000
+    max_cells: Annotated[int, kind.whole("Distinct rows that an engine may give back.", 1)] = (
+        1_000_000
+    )
     resume: Annotated[
         Any,
         Option(
             "A saved fit with fewer draws, else the same: they are not computed again.",
-            *(check.anything, "FIT"),
+            metavar="FIT",
             draws=False,
         ),
     ] = None
@@ -280,7 +207,6 @@ class Options:
         bool | None,
         Option(
             "Whether to show a progress bar.",
-            check.anything,
             no_flag="A terminal shows a bar; --quiet hides it.",
             draws=False,
         ),
@@ -308,18 +234,8 @@ class Options:
     @property
     def of_draws(self) -> dict[str, Any]:
         """Those that `posterior_bootstrap` takes, as its arguments."""
-        return {
-            "divergence": self.divergence,
-            "partition": self.partition,
-            "n_draws": self.n_draws,
-            "seed": self.seed,
-            "prior": self.prior,
-            "ridge": self.ridge,
-            "bins": self.bins,
-            "refine": self.refine,
-            "n_jobs": self.n_jobs,
-            "device": self.device,
-        }
+        names = ("divergence", "partition", "n_draws", "seed", "prior", "ridge", "bins", "refine")
+        return {name: getattr(self, name) for name in (*names, "n_jobs", "device")}
 
     def kept(self, **changes: Any) -> Self:
         """What a record keeps: the options on which draws depend, with these changes."""

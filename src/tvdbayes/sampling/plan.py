@@ -2,16 +2,16 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Literal, TypedDict
 
 import numpy as np
 
 from tvdbayes._typing import Array
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.predictors import AbstractBound
-from tvdbayes.objective import Layout, Objective
-from tvdbayes.objective.divergences import AbstractDivergence
-from tvdbayes.sampling.weights import Prior, Stream, reweight
+from tvdbayes.objective import Objective
+from tvdbayes.objective.divergences import KLD
+from tvdbayes.sampling.setup import Setup
+from tvdbayes.sampling.weights import Stream, reweight
 from tvdbayes.solvers import Solution
 from tvdbayes.trimming import KeptRows
 
@@ -20,18 +20,13 @@ __all__ = [
     "PILOT",
     "AbstractPlan",
     "AbstractPrepared",
-    "Asked",
-    "Refine",
     "Solved",
     "calibrating_shift",
     "draws_of",
-    "pilot_tables",
+    "pilot_of",
     "solve_block",
     "solve_tables",
 ]
-
-Refine = Literal["reweight", "trim"] | None
-"""What is done to the closest model: one-step reweighting, or the trimmed likelihood."""
 
 AUTO_RIDGE = 1e-4
 """Ridge that keeps coefficients finite when their optimum is at infinity."""
@@ -51,63 +46,56 @@ class Solved:
     likelihood_distance: Array
 
 
-class Asked(TypedDict):
-    """What all plans are made of beside a layout."""
-
-    cells: Cells
-    prior: Prior | None
-    seed: int
-    size: int
-    refine: Refine
-
-
+@dataclass(frozen=True, eq=False)
 class AbstractPrepared(ABC):
-    """What a record keeps of a plan, so that it can be made again without solving."""
+    """What a record keeps of a plan, so that it can be made again without solving.
+
+    All parameters are standardised.
+
+    Parameters
+    ----------
+    reference, likelihood_fit : (d,)
+        The closest model, and maximum likelihood.
+    ridge : float
+        The penalty beside the divergence.
+    """
+
+    reference: Array
+    likelihood_fit: Array
+    ridge: float
 
     @abstractmethod
     def plan(
-        self,
-        layout: Layout,
-        divergence: AbstractDivergence,
-        asked: Asked,
-        *,
-        rows: KeptRows | None = None,
-        penalty: float = 0.0,
+        self, setup: Setup, rows: KeptRows | None = None, penalty: float = 0.0
     ) -> "AbstractPlan":
         """The plan, given the rows and the ridge that are on record for a trimmed likelihood."""
 
+    def objectives(self, setup: Setup) -> tuple[Objective, Objective]:
+        """The objective asked for, and the likelihood, which ties bring near these solutions."""
+        return (
+            Objective(setup.layout, setup.divergence, self.ridge, reference=self.reference),
+            Objective(setup.layout, KLD(), reference=self.likelihood_fit),
+        )
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class AbstractPlan(ABC):
     """How the tables of a fit are solved.
 
     Parameters
     ----------
+    setup : Setup
+        What was asked for.
     robust, likelihood : Objective
         The objective asked for, and weighted maximum likelihood.
-    shift : (d,)
-        Added to every draw, see `calibrating_shift`.
-    cells : Cells
-        The table that is reweighted.
-    prior : Prior or None
-        A prior whose atoms must be drawn.
-    seed, size : int
-        Seed, and draws in a block.
     rescued : bool
         Whether a ridge was added because the optimum would be at infinity without it.
-    refine : "reweight", "trim" or None
-        What is done to the closest model, see `_refine` and `_trimmed`.
     """
 
+    setup: Setup
     robust: Objective
     likelihood: Objective
-    shift: Array
-    cells: Cells
-    prior: Prior | None
-    seed: int
-    size: int
-    rescued: bool
-    refine: Refine
+    rescued: bool = False
 
     @abstractmethod
     def solve(
@@ -117,6 +105,7 @@ class AbstractPlan(ABC):
         p: Array,
         first: int = 0,
         wanted: int | None = None,
+        /,
     ) -> Solved:
         """Solve tables p (m, B) for both objectives; they are draws `first`, `first + 1`, ...
 
@@ -134,6 +123,16 @@ class AbstractPlan(ABC):
         """The parameters (d,) whose distance is on record, if that is known without solving."""
 
     @property
+    def size(self) -> int:
+        """Draws in a block."""
+        return self.setup.size
+
+    @property
+    def shift(self) -> Array:
+        """What is added to every draw, (d,), see `calibrating_shift`."""
+        return np.zeros(self.robust.layout.bound.n_params)
+
+    @property
     def ridge(self) -> float:
         """Penalty on the variance of the linear predictor, beside what the draws minimise."""
         return self.robust.ridge
@@ -143,13 +142,21 @@ class AbstractPlan(ABC):
         """The rows that are kept, where some may be dropped."""
         return None
 
+    def on(self, cells: Cells) -> tuple[Objective, Objective]:
+        """Both objectives on the table of the plan, or on another one."""
+        if cells is self.robust.layout.cells:
+            return self.robust, self.likelihood
+        self.robust.layout.model.check(cells)
+        robust = self.robust.rebind(cells)
+        return robust, replace(self.likelihood, layout=robust.layout)
+
     def for_replicates(self) -> "AbstractPlan":
         """The same for data of the model's own making: where they are solved is known."""
         return self.uncentred()
 
     def uncentred(self) -> "AbstractPlan":
         """The same with minimisers as they are, for tables without random weights."""
-        return replace(self, shift=np.zeros_like(self.shift))
+        return self
 
 
 def calibrating_shift(pilot: Array, estimate: Array, bound: AbstractBound) -> Array:
@@ -172,18 +179,18 @@ def calibrating_shift(pilot: Array, estimate: Array, bound: AbstractBound) -> Ar
     return estimate - centre
 
 
-def pilot_tables(plan: AbstractPlan) -> list[Array]:
-    """The random tables of the pilot, in blocks (m, B)."""
+def pilot_of(plan: AbstractPlan) -> list[Solved]:
+    """The solutions of the random tables of the pilot, in blocks."""
     cells, size = plan.robust.layout.cells, plan.size
-    p = reweight(cells, Stream.draws(plan.seed, Stream.PILOT), PILOT).p
-    return [p[:, at : at + size] for at in range(0, PILOT, size)]
+    p = reweight(cells, Stream.draws(plan.setup.seed, Stream.PILOT), PILOT).p
+    return [solve_tables(plan, p[:, at : at + size]) for at in range(0, PILOT, size)]
 
 
 def solve_block(plan: AbstractPlan, block: int, n_draws: int | None = None) -> Solved:
     """Draw the tables of a block and solve them; of all blocks `n_draws` draws are wanted."""
-    rngs = Stream.draws(plan.seed, first=block * plan.size)
-    drawn = reweight(plan.cells, rngs, plan.size, plan.prior)
-    first = block * plan.size
+    setup, first = plan.setup, block * plan.size
+    rngs = Stream.draws(setup.seed, first=first)
+    drawn = reweight(setup.reweighted, rngs, plan.size, setup.drawn)
     wanted = None if n_draws is None else n_draws - first
     return solve_tables(plan, drawn.p, drawn.cells, first, wanted)
 
@@ -199,12 +206,8 @@ def solve_tables(
 
     They are draws `first`, `first + 1`, ...: what is random beside the weights depends on that.
     """
-    layout = plan.robust.layout
-    if cells is None or cells is layout.cells:
-        return plan.solve(plan.robust, plan.likelihood, p, first, wanted)
-    layout.model.check(cells)
-    robust = plan.robust.rebind(cells)
-    return plan.solve(robust, replace(plan.likelihood, layout=robust.layout), p, first, wanted)
+    cells = plan.robust.layout.cells if cells is None else cells
+    return plan.solve(*plan.on(cells), p, first, wanted)
 
 
 def draws_of(plan: AbstractPlan, p: Array, cells: Cells | None = None) -> tuple[Array, Array]:

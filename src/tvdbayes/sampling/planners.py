@@ -1,30 +1,27 @@
-"""How a plan is made, for each way in which the parameters of a predictor are found.
+"""How a plan is made, or made again from a record, for each way to find parameters.
 
 A predictor names its way (`AbstractPredictor.solver`); a further way is an entry in `PLANNERS`.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Literal
+from dataclasses import replace
 
 import numpy as np
 
 from tvdbayes._array import Device
 from tvdbayes._errors import SettingsError
 from tvdbayes.models.model import Model
-from tvdbayes.models.predictors import MLP
-from tvdbayes.objective.divergences import AbstractDivergence
-from tvdbayes.sampling.arguments import device_named
 from tvdbayes.sampling.execution import single_threaded
-from tvdbayes.sampling.networks import networks_again, prepare_networks
-from tvdbayes.sampling.neural import device_for
-from tvdbayes.sampling.plan import AbstractPlan, Asked, Refine, Solved
+from tvdbayes.sampling.networks import NetworkPlan, network_of
+from tvdbayes.sampling.neural.trainer import device_for
+from tvdbayes.sampling.plan import AbstractPlan, Solved
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.search import prepare
-from tvdbayes.sampling.setup import Setup
+from tvdbayes.sampling.setup import Setup, device_named
 from tvdbayes.sampling.trimmed import trimmed_plan
 
-__all__ = ["asked_of", "make_plan", "planner_of"]
+__all__ = ["make_plan", "plan_for_replicates", "plan_of", "planner_of"]
 
 
 class AbstractPlanner(ABC):
@@ -35,22 +32,11 @@ class AbstractPlanner(ABC):
         """The device of this name; where to compute if it is None."""
 
     @abstractmethod
-    def plan(
-        self,
-        setup: Setup,
-        divergence: AbstractDivergence,
-        asked: Asked,
-        *,
-        ridge: float | Literal["auto"],
-        pilot: bool,
-        device: Device | None,
-    ) -> tuple[AbstractPlan, Solved]:
+    def plan(self, setup: Setup, *, pilot: bool) -> tuple[AbstractPlan, Solved]:
         """Solve the unweighted table, and collect what every draw needs."""
 
     @abstractmethod
-    def again(
-        self, setup: Setup, posterior: Posterior, asked: Asked, device: Device | None
-    ) -> AbstractPlan | None:
+    def again(self, setup: Setup, posterior: Posterior) -> AbstractPlan | None:
         """The plan behind a record, without solving; None if the record has not kept enough."""
 
     @abstractmethod
@@ -64,35 +50,17 @@ class NewtonPlanner(AbstractPlanner):
     def device(self, name: str | None, model: Model, n_jobs: int | None) -> Device | None:
         return None if name is None else device_named(name, model, n_jobs)
 
-    def plan(
-        self,
-        setup: Setup,
-        divergence: AbstractDivergence,
-        asked: Asked,
-        *,
-        ridge: float | Literal["auto"],
-        pilot: bool,
-        device: Device | None,
-    ) -> tuple[AbstractPlan, Solved]:
-        if asked["refine"] != "trim":
-            return prepare(
-                setup.layout, divergence, ridge=ridge, pilot=pilot, device=device, **asked
-            )
-        closest: Asked = {**asked, "refine": None}
-        plan, found = prepare(
-            setup.layout, divergence, ridge=ridge, pilot=False, device=device, **closest
-        )
-        return trimmed_plan(plan, found, ridge, pilot)
+    def plan(self, setup: Setup, *, pilot: bool) -> tuple[AbstractPlan, Solved]:
+        if setup.refine != "trim":
+            return prepare(setup, pilot=pilot)
+        return trimmed_plan(*prepare(replace(setup, refine=None), pilot=False), pilot)
 
-    def again(
-        self, setup: Setup, posterior: Posterior, asked: Asked, device: Device | None
-    ) -> AbstractPlan | None:
+    def again(self, setup: Setup, posterior: Posterior) -> AbstractPlan | None:
         if posterior.prepared is None:
             return None
-        layout = setup.layout if device is None else setup.layout.to(device)
-        return posterior.prepared.plan(
-            layout, posterior.divergence, asked, rows=posterior.kept_rows, penalty=posterior.ridge
-        )
+        if setup.device is not None:
+            setup = replace(setup, layout=setup.layout.to(setup.device))
+        return posterior.prepared.plan(setup, posterior.kept_rows, posterior.ridge)
 
     def same(self, kept: float, found: float) -> bool:
         # Single precision on a device has seven digits.
@@ -115,46 +83,25 @@ class TrainingPlanner(AbstractPlanner):
             )
         return device_for(None, model.family)
 
-    def plan(
-        self,
-        setup: Setup,
-        divergence: AbstractDivergence,
-        asked: Asked,
-        *,
-        ridge: float | Literal["auto"],
-        pilot: bool,
-        device: Device | None,
-    ) -> tuple[AbstractPlan, Solved]:
-        layout, device = setup.layout, device or device_for(None, setup.layout.family)
-        settings = _network_of(layout.model)
-        return prepare_networks(
-            layout, divergence, settings, device, ridge=ridge, pilot=pilot, asked=asked
-        )
+    def plan(self, setup: Setup, *, pilot: bool) -> tuple[AbstractPlan, Solved]:
+        divergence = setup.divergence
+        if divergence.sums and setup.layout.family.counts:
+            raise SettingsError(
+                f"The divergence {divergence.name!r} sums over all counts in every step, which is "
+                'too slow to train. Use "tvd", "hellinger" or "power".'
+            )
+        plan = NetworkPlan.starting(setup, lambda line: prepare(line, pilot=pilot)[0])
+        return plan, plan.unweighted()
 
-    def again(
-        self, setup: Setup, posterior: Posterior, asked: Asked, device: Device | None
-    ) -> AbstractPlan | None:
-        layout, device = setup.layout, device or device_for(None, setup.layout.family)
-        settings = _network_of(layout.model)
-        return networks_again(
-            layout,
-            posterior.divergence,
-            settings=settings,
-            device=device,
-            kept=posterior.prepared,
-            asked=asked,
-        )
+    def again(self, setup: Setup, posterior: Posterior) -> AbstractPlan | None:
+        kept = posterior.prepared
+        if kept is None and network_of(setup.layout.model).direct:
+            return None
+        return NetworkPlan.starting(setup, None if kept is None else kept.plan)
 
     def same(self, kept: float, found: float) -> bool:
         # Training amplifies rounding differences between machines.
         return bool(np.isclose(found, kept, rtol=0.1, atol=0.02))
-
-
-def _network_of(model: Model) -> MLP:
-    network = model.predictor.network
-    if network is None:
-        raise SettingsError("Only networks are trained. Give this predictor solver='newton'.")
-    return network
 
 
 PLANNERS: Mapping[str, AbstractPlanner] = {
@@ -168,28 +115,52 @@ def planner_of(model: Model) -> AbstractPlanner:
     return PLANNERS[model.predictor.solver]
 
 
-def make_plan(
-    setup: Setup,
-    divergence: AbstractDivergence,
-    *,
-    ridge: float | Literal["auto"],
-    seed: int,
-    pilot: bool,
-    refine: Refine,
-    device: Device | None = None,
-) -> tuple[AbstractPlan, Solved]:
+def make_plan(setup: Setup, *, pilot: bool = True) -> tuple[AbstractPlan, Solved]:
     """Solve the unweighted table, and collect what every draw needs."""
-    planner, asked = planner_of(setup.layout.model), asked_of(setup, seed, refine)
     with single_threaded():
-        return planner.plan(setup, divergence, asked, ridge=ridge, pilot=pilot, device=device)
+        return planner_of(setup.layout.model).plan(setup, pilot=pilot)
 
 
-def asked_of(setup: Setup, seed: int, refine: Refine) -> Asked:
-    """What all plans for a setup are made of."""
-    return {
-        "cells": setup.cells if setup.drawn else setup.layout.cells,
-        "prior": setup.drawn,
-        "seed": seed,
-        "size": setup.block_size,
-        "refine": refine,
-    }
+def plan_of(posterior: Posterior, device: str | None = None) -> AbstractPlan:
+    """The plan behind a record, made again: the same objectives, starts and random numbers.
+
+    What is solved by it (`solve_tables`) is comparable draw by draw with the record. Nothing is
+    solved where the record has kept the starts; one without draws has not. A `device` is where
+    networks are trained.
+    """
+    planner = planner_of(posterior.model)
+    setup = Setup.make(
+        posterior.model,
+        posterior.cells,
+        divergence=posterior.divergence,
+        partition=posterior.partition,
+        prior=posterior.prior,
+        seed=posterior.seed,
+        refine=posterior.refine,
+        ridge=posterior.options.ridge,
+    ).binned(posterior.bins)
+    setup = replace(setup, device=planner.device(device, posterior.model, 1))
+    with single_threaded():
+        plan = planner.again(setup, posterior)
+        if plan is None:
+            plan, found = planner.plan(setup, pilot=True)
+            distance = found.distance
+        elif plan.minimiser is not None:
+            problem = plan.robust.on(plan.robust.layout.cells.p[:, None])
+            distance = problem.distance(plan.minimiser[:, None])
+        else:
+            return plan
+    if not planner.same(posterior.minimiser_distance, float(distance[0])):
+        raise SettingsError(
+            "This fit cannot be run again: its distance from the data comes out differently, so it "
+            "was made by another version or with another prior. Fit the data again first."
+        )
+    return plan
+
+
+def plan_for_replicates(posterior: Posterior) -> AbstractPlan:
+    """The plan behind a record, for data sets of the model's own making.
+
+    They are solved from where the model is.
+    """
+    return plan_of(posterior).for_replicates()

@@ -11,11 +11,10 @@ from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
 from tvdbayes.objective.divergences import KLD, AbstractDivergence
 from tvdbayes.objective.partitions import AbstractPartition, Bins, Distinct, GroupReport
-from tvdbayes.sampling.html import html_table
 from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.plan import AbstractPrepared
 from tvdbayes.sampling.rows_used import rows_used
-from tvdbayes.sampling.summary import IntervalKind, Summary, summarise
+from tvdbayes.sampling.summary import IntervalKind, Summary, html_table, summarise
 from tvdbayes.sampling.weights import Prior
 from tvdbayes.solvers import Status
 from tvdbayes.trimming import KeptRows
@@ -84,13 +83,12 @@ class Posterior:
 
     Examples
     --------
-    >>> import numpy as np, tvdbayes as tb
-    >>> cells = tb.Cells.from_counts(np.ones((5, 1)), [0, 1, 2, 3, 40], [30, 40, 20, 5, 5])
-    >>> posterior = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=50)
+    >>> import tvdbayes as tb
+    >>> posterior = tb.fit("visits ~ age", tb.example_data(wrong=0.1), n_draws=50).posterior
     >>> posterior
-    <Poisson fit by tvd: 50 draws of 1 parameters, 100 rows in 5 cells, 100.0% certified minima>
-    >>> np.exp(posterior.estimate).round(1), np.exp(posterior.kld_minimiser).round(1)
-    (array([1.]), array([3.]))
+    <Poisson fit by tvd: 50 draws of 2 parameters, 1000 rows in 59 cells, 100.0% certified minima>
+    >>> posterior.estimate.round(1), posterior.kld_minimiser.round(1)
+    (array([-0.3,  0.3]), array([0.8, 0.2]))
     """
 
     model: Model
@@ -132,10 +130,8 @@ class Posterior:
 
         Examples
         --------
-        >>> import numpy as np, tvdbayes as tb
-        >>> cells = tb.Cells.from_counts(np.ones((5, 1)), [0, 1, 2, 3, 40], [30, 40, 20, 5, 5])
-        >>> model = tb.Model(tb.Poisson())
-        >>> tb.posterior_bootstrap(model, cells, n_draws=0, refine="trim").method
+        >>> import tvdbayes as tb
+        >>> tb.fit("visits ~ age", tb.example_data(), n_draws=0).posterior.method
         'tvd, trimmed'
         """
         done = {None: "", "reweight": ", reweighted", "trim": ", trimmed"}[self.refine]
@@ -159,11 +155,9 @@ class Posterior:
 
         Examples
         --------
-        >>> import numpy as np, tvdbayes as tb
-        >>> cells = tb.Cells.from_counts(np.ones((5, 1)), [0, 1, 2, 3, 40], [30, 40, 20, 5, 5])
-        >>> posterior = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=50)
-        >>> posterior.divergence, posterior.twin.divergence
-        (TVD(), KLD())
+        >>> import tvdbayes as tb
+        >>> tb.fit("visits ~ age", tb.example_data(), n_draws=0).posterior.twin.divergence
+        KLD()
         """
         return replace(
             self,
@@ -190,16 +184,13 @@ class Posterior:
         kind: IntervalKind = "equal",
         rope: tuple[float, float] | None = None,
     ) -> Summary:
-        """Coefficients with intervals, beside those of the likelihood fit; `Fit.summary` has the
-        arguments.
+        """Coefficients beside those of the likelihood fit; `Fit.summary` has the arguments.
 
         Examples
         --------
-        >>> import numpy as np, tvdbayes as tb
-        >>> cells = tb.Cells.from_counts(np.ones((5, 1)), [0, 1, 2, 3, 40], [30, 40, 20, 5, 5])
-        >>> posterior = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=50)
-        >>> table = posterior.summary(0.95, kind="hdi", rope=(-0.1, 0.1))
-        >>> list(table.columns)[:6]
+        >>> import tvdbayes as tb
+        >>> posterior = tb.fit("visits ~ age", tb.example_data(), n_draws=50).posterior
+        >>> list(posterior.summary(0.95, kind="hdi", rope=(-0.1, 0.1)).columns)[:6]
         ['mean', 'sd', 'low', 'high', 'direction', 'rope']
         """
         self.require_coefficients("to summarise", "predictions and effects")
@@ -217,9 +208,8 @@ class Posterior:
         --------
         A linear predictor has coefficients, so nothing is raised:
 
-        >>> import numpy as np, tvdbayes as tb
-        >>> cells = tb.Cells.from_counts(np.ones((3, 1)), [0, 1, 2], [30, 40, 20])
-        >>> posterior = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=0)
+        >>> import tvdbayes as tb
+        >>> posterior = tb.fit("visits ~ age", tb.example_data(), n_draws=0).posterior
         >>> posterior.require_coefficients("to print", "predictions")
         """
         self.model.predictor.require_coefficients(wanted, instead)

@@ -43,23 +43,7 @@ class RowsUsed:
 
 
 def rows_used(posterior: "Posterior") -> RowsUsed | None:
-    """Which rows a fit used; None unless it is a trimmed likelihood.
-
-    Examples
-    --------
-    >>> import numpy as np, tvdbayes as tb
-    >>> from tvdbayes.sampling.rows_used import rows_used
-    >>> rng = np.random.default_rng(0)
-    >>> income = rng.normal(size=400).clip(-2.5, 2.5)
-    >>> visits = rng.poisson(np.exp(1 + 0.5 * income))
-    >>> income[:20], visits[:20] = 5, 0
-    >>> fit = tb.fit("visits ~ income", {"visits": visits, "income": income}, n_draws=200)
-    >>> print(rows_used(fit.posterior).far)
-    20 rows with income of 5 or more contradict the fit to the others, and are dropped: they may be
-    wrong, or an effect may bend there. The coefficient of income is 0.474 [0.417, 0.529] without
-    them, which is shown, and 0.0936 [0.0394, 0.159] in the likelihood fit of all rows:
-    divergence="kld" shows that one, and bs(income) in the formula models a bend.
-    """
+    """Which rows a fit used; None unless it is a trimmed likelihood."""
     kept, cells = posterior.kept_rows, posterior.cells
     if kept is None:
         return None
@@ -78,37 +62,35 @@ def rows_used(posterior: "Posterior") -> RowsUsed | None:
 def _second_answer(posterior: "Posterior", kept: KeptRows, out: bool) -> str:
     """Both answers for the coefficient in which they differ most; empty if none does."""
     draws, without = posterior.draws, kept.without_far
-    others: Array
-    if out:
-        others = posterior.kld_draws
-    elif without is not None and (kept.bend is not None or not kept.far_judged):
+    others: Array = posterior.kld_draws
+    if not out:
+        if without is None or (kept.bend is None and kept.far_judged):
+            return ""
         others = np.broadcast_to(without, draws.shape)
-    else:
-        return ""
-    if len(draws) < 2:
-        return ""
     apart = differing(draws, others)
     if not apart.any():
         return ""
     gap = draws - others
     away = np.abs(gap.mean(0)) / np.maximum(gap.std(0), 1e-300)
     j = int(np.argmax(np.where(apart, away, -1.0)))
-    name = posterior.param_names[j]
     column = posterior.cells.names[
         farthest_column(posterior.cells, kept.far) if kept.bend is None else kept.bend
     ]
     spline = f"bs({column})" if column.isidentifier() else "a spline, bs(...),"
-    low, high = intervals(draws)[:, j]
-    shown = f"{draws[:, j].mean():.3g} [{low:.3g}, {high:.3g}]"
+    name, shown = posterior.param_names[j], _shown(draws[:, j])
     if out:
-        low, high = intervals(others)[:, j]
         return (
             f"The coefficient of {name} is {shown} without them, which is shown, and "
-            f"{others[:, j].mean():.3g} [{low:.3g}, {high:.3g}] in the likelihood fit of "
-            f'all rows: divergence="kld" shows that one, and {spline} in the formula models a bend.'
+            f"{_shown(others[:, j])} in the likelihood fit of all rows: "
+            f'divergence="kld" shows that one, and {spline} in the formula models a bend.'
         )
     return (
         f"The coefficient of {name} is {shown} with them, which is shown, and {others[0, j]:.3g} "
         f"without them: leave them out of the data to see that fit, or model a bend by {spline} in "
         "the formula."
     )
+
+
+def _shown(draws: Array) -> str:
+    low, high = intervals(draws[:, None])[:, 0]
+    return f"{draws.mean():.3g} [{low:.3g}, {high:.3g}]"

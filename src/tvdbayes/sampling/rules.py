@@ -45,16 +45,9 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Rule:
-    """What a line of `check` says, and how often it may say so on clean data.
+    """A line of `check`, as in `Finding.about`, and when it is said.
 
-    Parameters
-    ----------
-    about : str
-        The line, as in `Finding.about`.
-    when : str
-        The condition.
-    false_alarm : float or None
-        The stated share of clean data sets on which it may hold; None for facts about the fit.
+    Beside them the stated share of clean data sets on which it may be; None for facts on the fit.
     """
 
     about: str
@@ -93,28 +86,12 @@ RULES = (
 
 
 def unsure(status: IntArray) -> int:
-    """How many draws ended without a certified minimum, those at infinity not counted.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tvdbayes import Status
-    >>> from tvdbayes.sampling.rules import unsure
-    >>> unsure(np.array([Status.CONVERGED, Status.STALLED, Status.SEPARATED]))
-    1
-    """
+    """How many draws ended without a certified minimum, those at infinity not counted."""
     return int(np.isin(status, [Status.STALLED, Status.OUT_OF_STEPS]).sum())
 
 
 def is_frequent(number: int, n_draws: int) -> bool:
-    """Whether so many draws of all are more than 1 %, enough to matter for summaries.
-
-    Examples
-    --------
-    >>> from tvdbayes.sampling.rules import is_frequent
-    >>> is_frequent(10, 1000), is_frequent(11, 1000)
-    (False, True)
-    """
+    """Whether so many draws of all are more than 1 %, enough to matter for summaries."""
     return number > _FREQUENT * n_draws
 
 
@@ -152,19 +129,6 @@ def differing(draws: Array, kld_draws: Array) -> BoolArray:
 
     The draws of a TVD fit spread more than estimates do from data set to data set where x repeats,
     so that the rate is far below the stated one there. Biases of the robust fit are not subtracted.
-
-    Examples
-    --------
-    Twenty coefficients without a difference, then one with:
-
-    >>> import numpy as np
-    >>> from tvdbayes.sampling.rules import differing
-    >>> ordinary = np.random.default_rng(0).normal(size=(1000, 20))
-    >>> robust = np.random.default_rng(1).normal(size=(1000, 20))
-    >>> differing(robust, ordinary).any()
-    np.False_
-    >>> np.flatnonzero(differing(robust + 6.0 * (np.arange(20) == 3), ordinary))
-    array([3])
     """
     difference = draws - kld_draws
     n = len(difference)
@@ -185,15 +149,6 @@ def far_draws(draws: Array) -> int:
     """How many draws (B, d) lie more than 6 deviations from the median in some coefficient.
 
     The deviation is 1.4826 times the median absolute deviation, which draws far away do not change.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tvdbayes.sampling.rules import far_draws
-    >>> draws = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> draws[:20, 1] += 10
-    >>> far_draws(draws)
-    20
     """
     middle = np.median(draws, axis=0)
     spread = 1.4826 * np.median(np.abs(draws - middle), axis=0)

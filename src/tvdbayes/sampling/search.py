@@ -13,26 +13,17 @@ Rousseeuw, P. J. and Leroy, A. M. (1987). Robust Regression and Outlier Detectio
 """
 
 from dataclasses import replace
-from typing import Literal, Unpack
 
 import numpy as np
 
-from tvdbayes._array import Device
 from tvdbayes._typing import Array
 from tvdbayes.data.cells import Cells
 from tvdbayes.objective import Layout, Objective
-from tvdbayes.objective.divergences import KLD, TVD, AbstractDivergence
-from tvdbayes.objective.partitions import Singletons, report_groups
-from tvdbayes.sampling.closest import NewtonPlan, found_by, searched_exactly
-from tvdbayes.sampling.plan import (
-    AUTO_RIDGE,
-    PILOT,
-    Asked,
-    Solved,
-    calibrating_shift,
-    pilot_tables,
-    solve_tables,
-)
+from tvdbayes.objective.divergences import KLD, TVD
+from tvdbayes.objective.partitions import Singletons
+from tvdbayes.sampling.closest import NewtonPlan, PreparedSearch, recorded, searched_exactly
+from tvdbayes.sampling.plan import AUTO_RIDGE, PILOT, Solved, calibrating_shift, pilot_of
+from tvdbayes.sampling.setup import Setup
 from tvdbayes.sampling.starts import central_mass, elemental, least_squares, lengths, scan
 from tvdbayes.sampling.weights import Stream, reweight
 from tvdbayes.solvers import Solution, find_modes, newton, scalar, solve_from_pool, spread_out
@@ -62,72 +53,61 @@ _FROM_SAMPLE = 2
 """Best modes of the part that the whole table is searched from: each costs passes over it."""
 
 
-def prepare(
-    layout: Layout,
-    divergence: AbstractDivergence,
-    *,
-    ridge: float | Literal["auto"],
-    pilot: bool = True,
-    device: Device | None = None,
-    **asked: Unpack[Asked],
-) -> tuple[NewtonPlan, Solved]:
+def prepare(setup: Setup, *, pilot: bool = True) -> tuple[NewtonPlan, Solved]:
     """Solve the unweighted table from many starts, and collect the starts of the draws.
 
-    Without a `pilot` no draw may follow. With a `device` all passes over the table are made there,
+    Without a `pilot` no draw may follow. All passes over the table are made on the device, if any,
     which the caller must have entered; starts are found here.
     """
-    p, seed = layout.cells.p[:, None], asked["seed"]
-    guess = least_squares(layout)
+    layout, divergence, refined = setup.layout, setup.divergence, setup.refine is not None
+    p, guess = layout.cells.p[:, None], least_squares(layout)
     # What is searched exactly has one parameter and few cells: it stays here.
     exact = searched_exactly(Objective(layout, divergence))
-    there = layout if device is None or exact else layout.to(device)
+    there = layout if setup.device is None or exact else layout.to(setup.device)
     likelihood_fit = newton(Objective(there, KLD()).on(p), guess[:, None])
-    likelihood = Objective(there, KLD(), reference=likelihood_fit.theta[:, 0])
     starts = np.column_stack([likelihood_fit.theta, guess])
     pooled = layout.partition.pools_rows and divergence.on_groups
     if pooled:
-        starts = np.column_stack([starts, _pooled_starts(layout, likelihood_fit.theta, seed)])
-    robust, modes, rescued = _regularised(Objective(there, divergence), ridge, pooled, starts, seed)
-    pool, n_starts, shift = modes.theta, 1, np.zeros(len(modes.theta))
+        starts = np.column_stack([starts, _pooled_starts(layout, likelihood_fit.theta, setup.seed)])
+    robust, modes, rescued = _regularised(there, setup, pooled, starts)
+    reference = modes.theta[:, 0]
+    pool, n_starts, shift = modes.theta, 1, np.zeros(len(reference))
     if pilot or searched_exactly(robust):
-        pool, n_starts, shift = _pool(
-            robust, _rivals(modes, asked["cells"].n_obs), seed, asked["size"]
-        )
-    plan = NewtonPlan(
-        robust=robust,
-        likelihood=likelihood,
-        shift=shift,
-        rescued=rescued,
-        likelihood_fit=likelihood_fit.theta[:, 0],
-        pool=pool,
-        n_starts=n_starts,
-        **asked,
+        pool, n_starts, shift = _pool(robust, _rivals(modes, setup.reweighted.n_obs), setup)
+    still = np.zeros(len(reference))
+    start = PreparedSearch(
+        *(reference, likelihood_fit.theta[:, 0], robust.ridge),
+        *(pool, n_starts, still if refined else shift),
     )
-    best = found_by(robust, robust.on(p), modes.take(np.array([0])))
-    beside = found_by(likelihood, likelihood.on(p), likelihood_fit)
-    if asked["refine"] is None:
-        return plan, best.beside(beside)
-    plan = replace(plan, shift=np.zeros(len(modes.theta)))
-    found = best.beside(beside, plan.finish(robust, likelihood, p))
-    return (_centred(plan, found) if pilot else plan), found
+    plan = replace(start.plan(replace(setup, layout=there)), rescued=rescued)
+    robust, likelihood = plan.robust, plan.likelihood
+    problem, best = robust.on(p), modes.take(np.array([0]))
+    last = plan.finished(robust, likelihood, p, best.theta) if refined else None
+    found = Solved(
+        *recorded(robust, problem, best, last),
+        *recorded(likelihood, likelihood.on(p), likelihood_fit),
+    )
+    return (_centred(plan, found) if pilot and refined else plan), found
 
 
 def _regularised(
-    free: Objective, ridge: float | Literal["auto"], pooled: bool, starts: Array, seed: int
+    layout: Layout, setup: Setup, pooled: bool, starts: Array
 ) -> tuple[Objective, Solution, bool]:
     """The objective with its ridge and reference, its modes, and whether it was rescued.
 
     It is by a ridge that nobody asked for, where the optimum would be at infinity without one.
     """
-    weak = AUTO_RIDGE if pooled else 0.0
-    robust = replace(free, ridge=weak if ridge == "auto" else ridge)
-    modes = _modes(robust, starts, seed)
+    ridge = setup.ridge
+    if ridge == "auto":
+        ridge = AUTO_RIDGE if pooled else 0.0
+    robust = Objective(layout, setup.divergence, ridge)
+    modes = _modes(robust, starts, setup.seed)
     problem = robust.on(robust.layout.cells.p[:, None])
     away = bool(robust.runs_away(problem, modes.theta[:, :1])[0])
-    rescued = away and ridge == "auto" and not pooled and robust.divergence != KLD()
+    rescued = away and setup.ridge == "auto" and not pooled and robust.divergence != KLD()
     if rescued:
         robust = replace(robust, ridge=AUTO_RIDGE)
-        modes = _modes(robust, starts, seed)
+        modes = _modes(robust, starts, setup.seed)
     return replace(robust, reference=modes.theta[:, 0]), modes, rescued
 
 
@@ -186,7 +166,7 @@ def _rivals(modes: Solution, n_obs: float) -> Array:
     return modes.theta[:, near]
 
 
-def _pool(robust: Objective, modes: Array, seed: int, size: int) -> tuple[Array, int, Array]:
+def _pool(robust: Objective, modes: Array, setup: Setup) -> tuple[Array, int, Array]:
     """Candidates for every draw, how many of them each should start from, and the shift of draws.
 
     The candidates are the modes and what a pilot of draws makes of them (one parameter: a scan).
@@ -195,21 +175,17 @@ def _pool(robust: Objective, modes: Array, seed: int, size: int) -> tuple[Array,
     still = np.zeros(len(modes))
     if searched_exactly(robust):
         return scan(robust.layout, modes[0])[None], 1, still
-    cells, partition = robust.layout.cells, robust.layout.partition
-    biased = (
-        partition.pools_rows
-        and robust.divergence.on_groups
-        and report_groups(cells, partition.name, robust.layout.grouping).median_size < _UNBIASED
-    )
+    size, cells, pools = setup.size, robust.layout.cells, robust.layout.partition.pools_rows
+    biased = pools and robust.divergence.on_groups and setup.report.median_size < _UNBIASED
     n_draws = PILOT if biased else min(size, PILOT)
-    pilot = reweight(cells, Stream.draws(seed, Stream.PILOT), n_draws).p
+    pilot = reweight(cells, Stream.draws(setup.seed, Stream.PILOT), n_draws).p
     blocks = [robust.on(pilot[:, at : at + size]) for at in range(0, n_draws, size)]
     n_modes = min(_STARTS, modes.shape[1])
     first = [solve_from_pool(problem, modes, n_modes) for problem in blocks]
     solved = Solution.join(first)
     # Scoring a candidate costs a pass over the pairs: few are worth it where these are many, and
     # none where one start is enough.
-    most = _POOL_OF_GROUPS if partition.pools_rows else _POOL
+    most = _POOL_OF_GROUPS if pools else _POOL
     pool = np.column_stack([modes, spread_out(solved.theta, most)])
     again = Solution.join(
         [
@@ -221,13 +197,12 @@ def _pool(robust: Objective, modes: Array, seed: int, size: int) -> tuple[Array,
     shift = calibrating_shift(again.theta, modes[:, 0], robust.layout.bound) if biased else still
     if matters:
         return pool, _STARTS, shift
-    return modes if partition.pools_rows else pool, 1, shift
+    return modes if pools else pool, 1, shift
 
 
 def _centred(plan: NewtonPlan, found: Solved) -> NewtonPlan:
     """The plan of refined draws, with the shift that brings their centre to the estimate."""
     bound = plan.robust.layout.bound
-    parts = [solve_tables(plan, p) for p in pilot_tables(plan)]
-    pilot = np.concatenate([part.robust.theta for part in parts], axis=1)
+    pilot = np.concatenate([part.robust.theta for part in pilot_of(plan)], axis=1)
     estimate = bound.from_user(found.robust.theta)[:, 0]
-    return replace(plan, shift=calibrating_shift(bound.from_user(pilot), estimate, bound))
+    return plan.shifted(calibrating_shift(bound.from_user(pilot), estimate, bound))

@@ -1,5 +1,6 @@
 """Draws in a table: mean, spread, interval and direction, robust beside the likelihood fit."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Literal
@@ -9,9 +10,8 @@ import numpy as np
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
 from tvdbayes._validate import probability
-from tvdbayes.sampling.html import html_table
 
-__all__ = ["IntervalKind", "Summary", "intervals", "summarise"]
+__all__ = ["IntervalKind", "Summary", "html_table", "intervals", "summarise"]
 
 IntervalKind = Literal["equal", "hdi"]
 """Equal tails, or the shortest interval (highest density)."""
@@ -51,19 +51,19 @@ class Summary:
 
     Examples
     --------
-    >>> import numpy as np, pandas as pd, tvdbayes as tb
-    >>> y = np.random.default_rng(0).poisson(3, 2000)
-    >>> y[:200] += 20  # a tenth of the rows is wrong
-    >>> table = tb.fit("y ~ 1", {"y": y}, n_draws=200).summary()
+    >>> import pandas as pd, tvdbayes as tb
+    >>> table = tb.fit("visits ~ age", tb.example_data(wrong=0.1), n_draws=200).summary()
     >>> print(table)
-    parameter   mean    low   high  kld_mean  kld_low  kld_high     diff  diff_low  diff_high
-    Intercept  1.096  1.073  1.124     1.617    1.575     1.658  -0.5219   -0.5639    -0.4831
-    200 of 2,000 rows were dropped: more of these outcomes than the model allows.
+    parameter     mean      low     high  kld_mean  kld_low  kld_high    diff  diff_low  diff_high
+    Intercept  -0.3341  -0.4825  -0.1919    0.8024    0.542     1.106  -1.137    -1.456    -0.8854
+    age         0.3241   0.2951   0.3575    0.1856   0.1092    0.2568  0.1385   0.07217     0.2168
+    100 of 1,000 rows were dropped: more of these outcomes than the model allows.
     >>> pd.DataFrame(table.to_dict())[["parameter", "mean", "sd"]].round(2)
        parameter  mean    sd
-    0  Intercept   1.1  0.01
-    >>> table["diff_high"].round(1)  # well below 0: wrong rows drive the likelihood fit
-    array([-0.5])
+    0  Intercept -0.33  0.08
+    1        age  0.32  0.02
+    >>> table["diff_low"].round(2)  # of age above 0: wrong rows drive the likelihood fit
+    array([-1.46,  0.07])
     """
 
     names: tuple[str, ...]
@@ -181,3 +181,18 @@ def _inside(draws: Array, rope: tuple[float, float]) -> Array:
         )
     share: Array = ((draws >= ends[0]) & (draws <= ends[1])).mean(0)
     return share
+
+
+def html_table(caption: str, headers: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table for notebooks, whose first column names the lines; all text is escaped."""
+    head = "".join(f'<th scope="col">{escape(h)}</th>' for h in headers)
+    body = "".join(
+        f'<tr><th scope="row" style="text-align: left">{escape(first)}</th>'
+        + "".join(f"<td>{escape(cell)}</td>" for cell in rest)
+        + "</tr>"
+        for first, *rest in lines
+    )
+    return (
+        f'<table><caption style="text-align: left">{escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )

@@ -16,7 +16,7 @@ estimators with improved finite sample properties. Journal of Econometrics 29, 3
 """
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any
 
 import numpy as np
 
@@ -24,16 +24,17 @@ from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
 from tvdbayes.data.cells import Cells
 from tvdbayes.objective import Layout, Objective
-from tvdbayes.objective.divergences import KLD, AbstractDivergence
+from tvdbayes.objective.divergences import KLD
 from tvdbayes.sampling.closest import NewtonPlan
 from tvdbayes.sampling.plan import (
     AbstractPlan,
     AbstractPrepared,
-    Asked,
     Solved,
     calibrating_shift,
-    pilot_tables,
+    pilot_of,
+    solve_tables,
 )
+from tvdbayes.sampling.setup import Setup
 from tvdbayes.sampling.weights import block_size
 from tvdbayes.solvers import Solution, Status, newton
 from tvdbayes.trimming import RIDGE, KeptRows, trimmed_fit, widening
@@ -51,14 +52,9 @@ _HELD = 0.02
 
 @dataclass(frozen=True, eq=False)
 class Recentred:
-    """Draws moved so that their centre is the estimate, and widened about it.
+    """Draws moved so that their centre is the estimate (d,), and widened about it.
 
-    Parameters
-    ----------
-    estimate, shift : (d,)
-        The estimate, and what brings the centre of raw draws to it.
-    stretch : (d, d)
-        See `widening`.
+    ``shift`` (d,) brings the centre of raw draws to the estimate, ``stretch`` is `widening`.
     """
 
     estimate: Array
@@ -77,50 +73,81 @@ class Recentred:
 
 
 @dataclass(frozen=True, eq=False)
+class PreparedTrim(AbstractPrepared):
+    """Starts and correction of the draws of a `TrimmedPlan`.
+
+    Parameters
+    ----------
+    closest : (d,)
+        The closest model, in the digits that its trip through the user's units left.
+    robust_draws, likelihood_draws : Recentred
+        What makes draws of solutions.
+    """
+
+    closest: Array
+    robust_draws: Recentred
+    likelihood_draws: Recentred
+
+    @property
+    def estimate(self) -> Array:
+        """The fit to the whole table, (d,)."""
+        return self.robust_draws.estimate
+
+    def plan(
+        self, setup: Setup, rows: KeptRows | None = None, penalty: float = 0.0
+    ) -> "TrimmedPlan":
+        if rows is None:
+            raise SettingsError("A record of a trimmed likelihood must hold the rows that it kept.")
+        robust, likelihood = self.objectives(setup)
+        return TrimmedPlan(
+            setup=setup,
+            robust=robust,
+            likelihood=likelihood,
+            start=self,
+            rows=rows,
+            penalty=penalty,
+        )
+
+    def uncentred(self) -> "PreparedTrim":
+        """The same with solutions for draws."""
+        return replace(
+            self,
+            robust_draws=Recentred.nothing(self.estimate),
+            likelihood_draws=Recentred.nothing(self.likelihood_fit),
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class TrimmedPlan(AbstractPlan):
     """Weighted maximum likelihood, from the fit to the whole table.
 
     Parameters
     ----------
-    estimate, likelihood_fit, closest : (d,)
-        The fit to the whole table, maximum likelihood, and the closest model in total variation.
+    start : PreparedTrim
     rows : KeptRows
         The rows that are kept of the whole table.
-    clean : bool
-        Whether tables with other cells are known to be clean, so that all of their rows are kept.
     penalty : float
         The ridge of the weighted likelihood.
-    robust_draws, likelihood_draws : Recentred
-        What makes draws of solutions.
+    clean : bool
+        Whether tables with other cells are known to be clean, so that all of their rows are kept.
     """
 
-    estimate: Array
-    likelihood_fit: Array
-    closest: Array
+    start: PreparedTrim
     rows: KeptRows
-    clean: bool
     penalty: float
-    robust_draws: Recentred
-    likelihood_draws: Recentred
+    clean: bool = False
 
-    def solve(
-        self,
-        robust: Objective,
-        likelihood: Objective,
-        p: Array,
-        first: int = 0,
-        wanted: int | None = None,
-    ) -> Solved:
+    def solve(self, robust: Objective, likelihood: Objective, p: Array, *_: Any) -> Solved:
         """Solve tables p (m, B)."""
-        layout = robust.layout
+        layout, start = robust.layout, self.start
         kept = p * self._share(layout)[:, None]
-        of_kept = Objective(layout, KLD(), self.penalty, reference=self.estimate)
-        found = _minimum(of_kept, kept / kept.sum(0), self.estimate)
+        of_kept = Objective(layout, KLD(), self.penalty, reference=start.estimate)
+        found = _minimum(of_kept, kept / kept.sum(0), start.estimate)
         if self.penalty <= RIDGE:
             found = _held(of_kept, kept / kept.sum(0), found)
-        likelihood_fit = _minimum(likelihood, p, self.likelihood_fit)
-        theta = self.robust_draws(found.theta)
-        likelihood_theta = self.likelihood_draws(likelihood_fit.theta)
+        likelihood_fit = _minimum(likelihood, p, start.likelihood_fit)
+        theta = start.robust_draws(found.theta)
+        likelihood_theta = start.likelihood_draws(likelihood_fit.theta)
         return Solved(
             replace(found, theta=layout.bound.to_user(theta)),
             _distance(robust, p, theta),
@@ -135,17 +162,16 @@ class TrimmedPlan(AbstractPlan):
             return self.rows.share
         if self.clean:
             return np.ones(cells.n_cells)
-        if self.prior is not None:
+        if self.setup.drawn:
             # Atoms of a prior that are drawn anew are no rows, and keep their mass.
             known = dict(zip(_keys(self.robust.layout.cells), self.rows.share, strict=True))
             return np.array([known.get(key, 1.0) for key in _keys(cells)])
         layout = replace(layout, fold=False)
-        rows = trimmed_fit(layout, self.likelihood_fit, self.closest, self.penalty)[1]
-        return rows.share
+        start = self.start
+        return trimmed_fit(layout, start.likelihood_fit, start.closest, self.penalty)[1].share
 
     @property
     def ridge(self) -> float:
-        """See `AbstractPlan`."""
         return self.penalty
 
     @property
@@ -163,139 +189,58 @@ class TrimmedPlan(AbstractPlan):
         return replace(self.rows, share=np.clip(share, 0.0, 1.0), far=far)
 
     @property
-    def prepared(self) -> "PreparedTrim | None":
+    def prepared(self) -> PreparedTrim | None:
         """See `AbstractPlan`; None with a prior, whose share of the rows is not on record."""
-        layout, reference = self.robust.layout, self.robust.reference
-        if reference is None or self.prior is not None or layout.cells is not layout.scale_on:
-            return None
-        return PreparedTrim(
-            reference,
-            self.likelihood_fit,
-            self.robust.ridge,
-            self.closest,
-            self.robust_draws,
-            self.likelihood_draws,
-        )
+        return self.start if self.setup.prior is None else None
 
     @property
     def minimiser(self) -> Array:
-        """See `AbstractPlan`."""
-        return self.estimate
+        return self.start.estimate
 
     def for_replicates(self) -> "TrimmedPlan":
         """See `AbstractPlan`; all rows of replicates are good."""
         return replace(self.uncentred(), clean=True)
 
     def uncentred(self) -> "TrimmedPlan":
-        """See `AbstractPlan`."""
-        return replace(
-            self,
-            robust_draws=Recentred.nothing(self.estimate),
-            likelihood_draws=Recentred.nothing(self.likelihood_fit),
-        )
+        return replace(self, start=self.start.uncentred())
 
 
-@dataclass(frozen=True, eq=False)
-class PreparedTrim(AbstractPrepared):
-    """Starts and correction of the draws of a `TrimmedPlan`; all parameters are standardised.
-
-    Parameters
-    ----------
-    reference, likelihood_fit, ridge
-        As in `PreparedSearch`.
-    closest : (d,)
-        The closest model, in the digits that its trip through the user's units left.
-    robust_draws, likelihood_draws : Recentred
-        What makes draws of solutions.
-    """
-
-    reference: Array
-    likelihood_fit: Array
-    ridge: float
-    closest: Array
-    robust_draws: Recentred
-    likelihood_draws: Recentred
-
-    def plan(
-        self,
-        layout: Layout,
-        divergence: AbstractDivergence,
-        asked: Asked,
-        *,
-        rows: KeptRows | None = None,
-        penalty: float = 0.0,
-    ) -> TrimmedPlan:
-        """See `AbstractPrepared`."""
-        if rows is None:
-            raise SettingsError("A record of a trimmed likelihood must hold the rows that it kept.")
-        return TrimmedPlan(
-            robust=Objective(layout, divergence, self.ridge, reference=self.reference),
-            likelihood=Objective(layout, KLD(), reference=self.likelihood_fit),
-            shift=np.zeros(len(self.likelihood_fit)),
-            rescued=False,
-            estimate=self.robust_draws.estimate,
-            likelihood_fit=self.likelihood_fit,
-            closest=self.closest,
-            rows=rows,
-            clean=False,
-            penalty=penalty,
-            robust_draws=self.robust_draws,
-            likelihood_draws=self.likelihood_draws,
-            **asked,
-        )
-
-
-def trimmed_plan(
-    plan: NewtonPlan, found: Solved, ridge: float | Literal["auto"], pilot: bool
-) -> tuple[TrimmedPlan, Solved]:
+def trimmed_plan(plan: NewtonPlan, found: Solved, pilot: bool) -> tuple[TrimmedPlan, Solved]:
     """The plan of a trimmed likelihood, from that of the closest model and its solution.
 
-    ``ridge`` is the penalty that was asked for; `RIDGE` is the least. Without a `pilot` no draw may
+    Its penalty is the ridge that was asked for, at least `RIDGE`. Without a `pilot` no draw may
     follow.
     """
+    ridge, ordinary = plan.setup.ridge, plan.start.likelihood_fit
     penalty = RIDGE if ridge == "auto" else max(ridge, RIDGE)
     layout = replace(plan.robust.layout.at_home(), fold=False)
     closest = layout.bound.from_user(found.robust.theta)[:, 0]
-    estimate, rows = trimmed_fit(
-        layout, plan.likelihood_fit, closest, penalty, _mass_of_prior(layout)
+    estimate, rows = trimmed_fit(layout, ordinary, closest, penalty, _mass_of_prior(layout))
+    start = PreparedTrim(
+        plan.start.reference,
+        ordinary,
+        plan.robust.ridge,
+        closest,
+        Recentred.nothing(estimate),
+        Recentred.nothing(ordinary),
     )
-    trimmed = TrimmedPlan(
-        robust=plan.robust,
-        likelihood=plan.likelihood,
-        shift=np.zeros(len(estimate)),
-        cells=plan.cells,
-        prior=plan.prior,
-        seed=plan.seed,
-        size=plan.size,
-        rescued=False,
-        refine="trim",
-        estimate=estimate,
-        likelihood_fit=plan.likelihood_fit,
-        closest=closest,
-        rows=rows,
-        clean=False,
-        penalty=penalty,
-        robust_draws=Recentred.nothing(estimate),
-        likelihood_draws=Recentred.nothing(plan.likelihood_fit),
-    )
-    solved = trimmed.solve(plan.robust, plan.likelihood, layout.cells.p[:, None])
+    trimmed = start.plan(replace(plan.setup, refine="trim"), rows, penalty)
+    solved = solve_tables(trimmed, layout.cells.p[:, None])
     if not pilot:
         return trimmed, solved
-    parts = [trimmed.solve(plan.robust, plan.likelihood, p) for p in pilot_tables(plan)]
+    parts = pilot_of(trimmed)
 
     def draws(side: str, centre: Array, kept: Array) -> Recentred:
         raw = [layout.bound.from_user(getattr(part, side).theta) for part in parts]
         shift = calibrating_shift(np.concatenate(raw, axis=1), centre, layout.bound)
         return Recentred(centre, shift, widening(layout, kept, centre))
 
-    return (
-        replace(
-            trimmed,
-            robust_draws=draws("robust", estimate, rows.share),
-            likelihood_draws=draws("likelihood", plan.likelihood_fit, np.ones(len(rows.share))),
-        ),
-        solved,
+    start = replace(
+        start,
+        robust_draws=draws("robust", estimate, rows.share),
+        likelihood_draws=draws("likelihood", ordinary, np.ones(len(rows.share))),
     )
+    return replace(trimmed, start=start), solved
 
 
 def _minimum(objective: Objective, p: Array, start: Array) -> Solution:

@@ -18,15 +18,12 @@ References
 Rubin, D. B. (1981). The Bayesian bootstrap. Annals of Statistics 9, 130-134.
 Ferguson, T. S. (1973). A Bayesian analysis of some nonparametric problems. Annals of Statistics 1,
 209-230.
-Lyddon, S., Walker, S. and Holmes, C. (2018). Nonparametric learning from Bayesian models with
-randomized objective functions. Advances in Neural Information Processing Systems 31.
-Knoblauch, J. and Vomfell, L. (2020). Robust Bayesian inference for discrete outcomes with the total
-variation distance. arXiv:2010.13456.
+The others are in `bootstrap`.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, islice
 from numbers import Real
 
 import numpy as np
@@ -44,7 +41,6 @@ __all__ = [
     "Reweighted",
     "Stream",
     "block_size",
-    "draw_atoms",
     "reweight",
 ]
 
@@ -155,19 +151,16 @@ class Prior:
 
     Examples
     --------
-    Twenty answers, a quarter of them yes. A prior worth twenty more, half of them yes, moves the
-    share to the middle between them:
+    A quarter of twenty answers is yes. A prior worth twenty more, half of them yes, moves the share
+    to the middle between them:
 
     >>> import numpy as np, tvdbayes as tb
     >>> cells = tb.Cells.from_counts([[1.0], [1.0]], [0, 1], [15, 5])
-    >>> half = tb.Cells.from_counts([[1.0], [1.0]], [0, 1], [0.5, 0.5])
-    >>> for prior in (None, tb.Prior(20.0, half)):
-    ...     fit = tb.posterior_bootstrap(
-    ...         tb.Model(tb.Bernoulli()), cells, prior=prior, refine=None, n_draws=200
-    ...     )
-    ...     print(f"{np.mean(1 / (1 + np.exp(-fit.draws))):.2f}")
-    0.25
-    0.38
+    >>> prior = tb.Prior(20.0, tb.Cells.from_counts([[1.0], [1.0]], [0, 1], [0.5, 0.5]))
+    >>> model = tb.Model(tb.Bernoulli())
+    >>> fit = tb.posterior_bootstrap(model, cells, prior=prior, refine=None, n_draws=200)
+    >>> np.mean(1 / (1 + np.exp(-fit.draws))).round(2)
+    np.float64(0.38)
     """
 
     alpha: float
@@ -196,22 +189,12 @@ class Prior:
         """The table with the prior's mass added: exactly, or by a sample if it must be drawn."""
         base = self.base_measure
         if callable(base):
-            x, y = draw_atoms(base, rng, max(self.n_atoms, _SAMPLE), cells)
+            x, y = _draw_atoms(base, rng, max(self.n_atoms, _SAMPLE), cells)
             base = Cells.from_rows(x, y, names=cells.names)
-        rows = base.x_index
-        return cells.merge(
-            Cells.from_counts(
-                base.x[rows],
-                base.y,
-                base.p * self.alpha,
-                offset=base.offset[rows],
-                trials=base.trials[rows],
-                names=base.names,
-            )
-        )
+        return cells.merge(replace(base, counts=base.p * self.alpha))
 
 
-def draw_atoms(
+def _draw_atoms(
     base: BaseMeasure, rng: np.random.Generator, size: int, cells: Cells
 ) -> tuple[Array, Array]:
     """Call a base measure and check what it returns against the columns of a table."""
@@ -248,12 +231,7 @@ class Reweighted:
     p: Array
 
 
-def reweight(
-    cells: Cells,
-    rngs: Draws,
-    n_draws: int,
-    prior: Prior | None = None,
-) -> Reweighted:
+def reweight(cells: Cells, rngs: Draws, n_draws: int, prior: Prior | None = None) -> Reweighted:
     """Draw a block of random tables, each by its own generator (see `Stream.draws`).
 
     A `prior` here adds fresh atoms to every draw.
@@ -269,19 +247,20 @@ def reweight(
 
         in_parts(some, range(0, n_draws, _TOGETHER))
         return Reweighted(cells, mass.T)
-    each = iter(rngs)
+    each = islice(rngs, n_draws)
     if prior is None:
-        mass = np.array([_log_gammas(next(each), cells.counts) for _ in range(n_draws)])
-        return Reweighted(cells, _normalise(mass))
+        log_mass = np.array([_log_gammas(rng, cells.counts) for rng in each])
+        mass = np.exp(log_mass - log_mass.max(1, keepdims=True))
+        mass /= mass.sum(1, keepdims=True)
+        return Reweighted(cells, np.ascontiguousarray(mass.T))
     base = prior.base_measure
     if not callable(base):
         raise SettingsError("A finite base measure is absorbed into the table, not drawn.")
     shape = np.full(prior.n_atoms, prior.alpha / prior.n_atoms)
     drawn = []
-    for _ in range(n_draws):
-        rng = next(each)
+    for rng in each:
         own = _log_gammas(rng, cells.counts)
-        drawn.append((own, _log_gammas(rng, shape), *draw_atoms(base, rng, prior.n_atoms, cells)))
+        drawn.append((own, _log_gammas(rng, shape), *_draw_atoms(base, rng, prior.n_atoms, cells)))
     mass, atom_mass, x, y = (np.stack(parts) for parts in zip(*drawn, strict=True))
     return _with_atoms(cells, mass, np.concatenate(x), y.ravel(), atom_mass)
 
@@ -318,9 +297,3 @@ def _log_gammas(rng: np.random.Generator, shape: Array) -> Array:
         # Gamma(a) = Gamma(a + 1) * U ** (1 / a).
         draws += np.where(small, -rng.standard_exponential(shape.shape) / shape, 0.0)
     return draws
-
-
-def _normalise(log_mass: Array) -> Array:
-    mass = np.exp(log_mass - log_mass.max(1, keepdims=True))
-    mass /= mass.sum(1, keepdims=True)
-    return np.ascontiguousarray(mass.T)

@@ -27,17 +27,7 @@ _SINGULAR = 1e-6
 
 
 def far_rows(cells: Cells) -> BoolArray:
-    """Which x rows of a table are far out, (n_x,).
-
-    Examples
-    --------
-    >>> import numpy as np, tvdbayes as tb
-    >>> from tvdbayes.trimming import far_rows
-    >>> x = np.r_[np.random.default_rng(0).normal(size=99), 8.0]
-    >>> cells = tb.Cells.from_rows(np.c_[np.ones(100), x], np.zeros(100))
-    >>> cells.x[far_rows(cells)]
-    array([[1., 8.]])
-    """
+    """Which x rows of a table are far out, (n_x,)."""
     weights, columns = cells.x_counts, deviations(cells)
     if not columns:
         return np.zeros(cells.n_x, bool)

@@ -4,8 +4,8 @@ Rows far out in the covariates have the power to pull a fit to themselves, so th
 at first. They are let in if they agree with the fit to the others, or if an effect bends.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -91,17 +91,7 @@ class KeptRows:
         return not self.far_agree or _lost(cells, self.far, self.share) >= _MANY_FAR
 
     def of_all(self, cells: Cells) -> str:
-        """How many rows of a table were used, and why.
-
-        Examples
-        --------
-        >>> import numpy as np, tvdbayes as tb
-        >>> y = np.random.default_rng(0).poisson(3, 500)
-        >>> y[:50] += 20
-        >>> fit = tb.fit("y ~ 1", {"y": y}, refine="trim", n_draws=0).posterior
-        >>> print(fit.kept_rows.of_all(fit.cells))
-        50 of 500 rows were dropped: more of these outcomes than the model allows.
-        """
+        """How many rows of a table were used, and why."""
         n = cells.n_obs
         dropped = float(cells.counts @ (1 - self.share))
         if self.route == "ordinary":
@@ -157,88 +147,105 @@ def trimmed_fit(
 
     ``ordinary`` and ``closest`` (d,) are maximum likelihood and the closest model in total
     variation. All parameters are standardised. ``ridge`` is the penalty beside the likelihood of
-    the rows that are kept, ``least`` (m,) is the share of each cell that is no
-    row but the mass of a prior, which is never dropped.
+    the rows that are kept, ``least`` (m,) is the share of each cell that is no row but the mass of
+    a prior, which is never dropped.
     """
-    cells, n_obs = layout.cells, layout.cells.n_obs
-    p, far = cells.p, far_rows(cells)
-    central = np.where(far, 0.0, 1.0)[cells.x_index]
-    judge = _judge(layout, central)
-
-    def keep(theta: Array, *, with_far: bool) -> Array:
-        share = kept_share(layout, p, theta, n_obs)
-        return np.maximum(share if with_far else share * central, least)
-
-    def settle(theta: Array) -> tuple[float, Array, Array, Array, bool]:
-        for _ in range(2):
-            share = keep(theta, with_far=False)
-            if p @ share < _FEWEST * (p @ central):
-                return np.inf, theta, theta, share, False
-            theta = weighted_fit(layout, p * share, theta, ridge)
-        alone = theta
-        agree = not far.any() or _agree(layout, theta, keep(theta, with_far=True), far)
-        for _ in range(3):
-            share = keep(theta, with_far=agree)
-            if p @ share < _FEWEST * (p @ central):
-                return np.inf, alone, theta, share, agree
-            theta = weighted_fit(layout, p * share, theta, ridge)
-        return judge(theta), alone, theta, share, agree
-
-    middle = weighted_fit(layout, p * central, ordinary, ridge)
+    search = _Search(layout, far_rows(layout.cells), ridge, least)
+    cells, far, central = layout.cells, search.far, search.central
+    middle = search.fit(central, ordinary)
     starts: dict[Route, Array] = {
-        "central": weighted_fit(layout, p * central, middle, ridge, DensityPower()),
+        "central": search.fit(central, middle, DensityPower()),
         "closest": closest,
     }
-    found = {route: settle(theta) for route, theta in starts.items()}
-    needed = found["closest"][0] + _MARGIN / np.sqrt(n_obs)
+    found = {route: search.settle(theta) for route, theta in starts.items()}
+    needed = found["closest"][0] + _MARGIN / np.sqrt(cells.n_obs)
     route: Route = "closest" if needed < found["central"][0] else "central"
     value, alone, theta, share, agree = found[route]
-    dropped = 1 - p @ share
-    whole = weighted_fit(layout, p, ordinary, ridge)
+    dropped = 1 - cells.p @ share
+    every = np.ones(cells.n_cells)
+    whole = search.fit(every, ordinary)
     hopeless = np.isinf(value)
-    if hopeless or (dropped > _MOST and judge(whole) - value < _PAYS * (dropped - _FREE)):
-        return whole, KeptRows(np.ones(len(p)), "ordinary", far, True)
+    if hopeless or (dropped > _MOST and search.judge(whole) - value < _PAYS * (dropped - _FREE)):
+        return whole, KeptRows(every, "ordinary", far, True)
     kept = KeptRows(share, route, far, agree)
     bend = None
     # Where many of the central rows are dropped they are wrong, and so may be what looks bent.
-    if kept.far_kept_out(cells) and p @ (central * (1 - share)) < _FREE:
-        every = np.ones(len(p))
+    if kept.far_kept_out(cells) and cells.p @ (central * (1 - share)) < _FREE:
         found_bend = bending_column(
             layout,
             alone,
-            p * central * share,
+            cells.p * central * share,
             far,
             agree=lambda bent, at: _agree(bent, at, every, far),
             ridge=ridge,
         )
         if found_bend is not None:
             bend, bent, at = found_bend
-            share = np.maximum(kept_share(bent, p, at, n_obs), least)
-            theta = weighted_fit(layout, p * share, alone, ridge)
+            share = np.maximum(kept_share(bent, cells.p, at, cells.n_obs), least)
+            theta = search.fit(share, alone)
     judged = not far.any() or bool(_against(layout, alone, far) < _DISAGREE)
     without = layout.bound.to_user(alone[:, None])[:, 0]
     return theta, KeptRows(share, route, far, agree or bend is not None, judged, bend, without)
 
 
-def _lost(cells: Cells, far: BoolArray, share: Array) -> float:
-    """The share of the far rows that is dropped where cells keep shares (m,)."""
-    return float((cells.counts * far[cells.x_index]) @ (1 - share) / (cells.x_counts @ far))
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """The search for the rows to keep, see `trimmed_fit`."""
 
+    layout: Layout
+    far: BoolArray
+    ridge: float
+    least: Array | float
 
-def _judge(layout: Layout, central: Array) -> Callable[[Array], float]:
-    """Unexplained mass of the central rows, with a weak ridge."""
-    mass = layout.cells.p * central
-    mass = (mass / mass.sum())[:, None]
-    units = layout.units
-    data = np.maximum(units.data_mass(mass), tiny(mass))
-    at = units.atom_mass(mass)
+    @cached_property
+    def central(self) -> Array:
+        """1 for the cells (m,) whose rows are not far out, 0 for the others."""
+        return np.where(self.far, 0.0, 1.0)[self.layout.cells.x_index]
 
-    def value(theta: Array) -> float:
-        model = units.total(at * units.pairs.pmf(theta[:, None]))
+    def fit(self, share: Array, start: Array, divergence: DensityPower | None = None) -> Array:
+        """The fit to these shares (m,) of the cells."""
+        return weighted_fit(self.layout, self.layout.cells.p * share, start, self.ridge, divergence)
+
+    def keep(self, theta: Array, *, with_far: bool) -> Array:
+        """The shares (m,) of the cells that are kept at parameters theta (d,)."""
+        cells = self.layout.cells
+        share = kept_share(self.layout, cells.p, theta, cells.n_obs)
+        return np.maximum(share if with_far else share * self.central, self.least)
+
+    def settle(self, theta: Array) -> tuple[float, Array, Array, Array, bool]:
+        """From a start: unexplained mass, infinite for a fit to wrong rows, the fits without the
+        far rows and with those that agree, the shares that are kept, and whether they agree.
+        """
+        p, far = self.layout.cells.p, self.far
+        few = _FEWEST * (p @ self.central)
+        for _ in range(2):
+            share = self.keep(theta, with_far=False)
+            if p @ share < few:
+                return np.inf, theta, theta, share, False
+            theta = self.fit(share, theta)
+        alone = theta
+        agree = not far.any() or _agree(self.layout, theta, self.keep(theta, with_far=True), far)
+        for _ in range(3):
+            share = self.keep(theta, with_far=agree)
+            if p @ share < few:
+                return np.inf, alone, theta, share, agree
+            theta = self.fit(share, theta)
+        return self.judge(theta), alone, theta, share, agree
+
+    def judge(self, theta: Array) -> float:
+        """Unexplained mass of the central rows, with a weak ridge."""
+        layout, units = self.layout, self.layout.units
+        mass = layout.cells.p * self.central
+        mass = (mass / mass.sum())[:, None]
+        data = np.maximum(units.data_mass(mass), tiny(mass))
+        model = units.total(units.atom_mass(mass) * units.pairs.pmf(theta[:, None]))
         spread = theta @ layout.bound.ridge_gradient(theta[:, None])[:, 0]
         return float(np.maximum(data - model, 0.0).sum() + _JUDGE_RIDGE * spread)
 
-    return value
+
+def _lost(cells: Cells, far: BoolArray, share: Array) -> float:
+    """The share of the far rows that is dropped where cells keep shares (m,)."""
+    return float((cells.counts * far[cells.x_index]) @ (1 - share) / (cells.x_counts @ far))
 
 
 def _agree(layout: Layout, theta: Array, kept: Array, far: BoolArray) -> bool:

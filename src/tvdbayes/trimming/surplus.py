@@ -56,17 +56,6 @@ def tail_probability(layout: Layout, theta: Array) -> Array:
 
     Outcomes that are names: the probability of all outcomes at most as probable. Counts: with r the
     probability of the outcome over that of the mean, the normal tail beyond sqrt(-2 log r).
-
-    Examples
-    --------
-    >>> import numpy as np, tvdbayes as tb
-    >>> from tvdbayes.objective import Layout
-    >>> from tvdbayes.trimming import tail_probability
-    >>> cells = tb.Cells.from_counts(np.ones((2, 1)), [0, 1], [9, 1])
-    >>> layout = Layout(tb.Model(tb.Bernoulli()), cells, tb.Distinct(), cells)
-    >>> tail_probability(layout, np.log([[1 / 9]])).round(3)
-    array([[1. ],
-           [0.1]])
     """
     cells = layout.cells
     eta = layout.bound.eta(theta)[:, cells.x_index]
@@ -171,7 +160,7 @@ def _tails(family: AbstractFamily) -> Array:
 
 
 def _tail(family: AbstractFamily, y: Array, eta: Array, trials: Array) -> Array:
-    """See `tail_probability`; arrays broadcast as in `AbstractFamily`."""
+    """See `tail_probability`."""
     if not family.counts:
         levels = [float(level) for level in range(max(len(family.levels), 2))]
         own = family.pmf(y, eta, trials) * (1 + 1e-12)

@@ -17,19 +17,7 @@ _NAMED, _MOST = 3, 5.0
 
 
 def where(cells: Cells, far: BoolArray) -> str:
-    """How many rows are far out, and where.
-
-    Examples
-    --------
-    >>> import numpy as np, tvdbayes as tb
-    >>> from tvdbayes.trimming import far_rows
-    >>> from tvdbayes.trimming.words import where
-    >>> income = np.r_[np.random.default_rng(0).normal(size=98).clip(-2, 2), 9.5, 11]
-    >>> x = np.c_[np.ones(100), income]
-    >>> cells = tb.Cells.from_rows(x, np.zeros(100), names=("Intercept", "income"))
-    >>> where(cells, far_rows(cells))
-    '2 rows with income of 9.5 or more'
-    """
+    """How many rows are far out, and where: "2 rows with income of 9.5 or more"."""
     weights = np.where(far, cells.x_counts, 0.0)
     n, best = weights.sum(), farthest_column(cells, far)
     # Weights need not be whole, and sums of them are rounded.

@@ -3,13 +3,3 @@
 The maths of a network is in `predictors`, that of families and divergences where it always is. This
 room cuts a table into steps, and takes them for many draws at once.
 """
-
-from tvdbayes.sampling.neural.trainer import (
-    Masses,
-    Trainer,
-    bound_network,
-    device_for,
-    held_out_share,
-)
-
-__all__ = ["Masses", "Trainer", "bound_network", "device_for", "held_out_share"]

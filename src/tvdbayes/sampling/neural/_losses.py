@@ -12,15 +12,11 @@ import jax
 from jax import numpy as jnp
 
 from tvdbayes.models.families import AbstractFamily
-from tvdbayes.objective.divergences import (
-    AbstractDivergence,
-    AbstractRowDivergence,
-)
+from tvdbayes.objective.divergences import AbstractDivergence, AbstractRowDivergence
 
 __all__ = ["Loss", "held_out_loss", "step_loss"]
 
 Loss = Callable[[Any, Any, Any, Any], Any]
-"""From predictors (k, rows) of a step, the step, and masses of cells and atoms to a number."""
 
 _SMOOTH = 0.02
 """Width of the smoothing of kinks, as a share of a unit's mass: steps are random anyway."""
@@ -32,31 +28,36 @@ _LEAST = 1e-9
 def step_loss(
     divergence: AbstractDivergence, family: AbstractFamily, folded: bool, n_units: int
 ) -> Loss:
-    """The divergence on one step, whose masses sum to about 1."""
+    """The divergence on one step, whose masses sum to about 1.
+
+    A function of the predictors (k, rows) of the step, the step, and masses of cells and atoms.
+    """
 
     def loss(eta: Any, step: Any, cell_mass: Any, atom_mass: Any) -> Any:
-        at = _AtStep(family, folded, n_units, eta, step, cell_mass, atom_mass)
-        width: Any = jnp.full(1, _SMOOTH)
-        return divergence.at(at, width)
+        at: Any
+        if divergence.on_groups:
+            at = _Units(family, folded, n_units, eta, step, cell_mass, atom_mass)
+        else:
+            mass = cell_mass[step.pair_mass] * step.pair_weight
+            at = _Cells(family, eta[:, step.pair_x], step.pair_y, step.pair_trials, mass)
+        return divergence.at(at, jnp.full(1, _SMOOTH))  # type: ignore[arg-type]
 
     return loss
 
 
-def held_out_loss(
-    score: AbstractRowDivergence, family: AbstractFamily
-) -> Callable[[Any, Any, Any, Any], Any]:
-    """Loss of cells from predictors (k, m), outcomes, trials and masses (m,)."""
+def held_out_loss(score: AbstractRowDivergence, family: AbstractFamily) -> Loss:
+    """The score of cells, a function of predictors (k, m), outcomes, trials and masses (m,)."""
 
     def loss(eta: Any, y: Any, trials: Any, mass: Any) -> Any:
-        smooth: Any = jnp.zeros(1)
-        return score.at(_AtCells(family, eta, y, trials, mass), smooth)
+        at: Any = _Cells(family, eta, y, trials, mass)
+        return score.at(at, jnp.zeros(1))  # type: ignore[arg-type]
 
     return loss
 
 
 @dataclass(frozen=True, eq=False)
-class _AtStep:
-    """A network on one step, see `Evaluated`; arrays are those of JAX."""
+class _Units:
+    """A network at the units of a step, see `Evaluated`; arrays are those of JAX."""
 
     family: AbstractFamily
     folded: bool
@@ -80,22 +81,9 @@ class _AtStep:
     def _total(self, values: Any, unit: Any) -> Any:
         return jax.ops.segment_sum(values, unit, self.n_units)[:, None]
 
-    def cells(self) -> tuple[Any, Any]:
-        return self._cells.cells()
-
-    def power_sum(self, power: float) -> Any:
-        return self._cells.power_sum(power)
-
-    @property
-    def _cells(self) -> "_AtCells":
-        step = self.step
-        mass = self.cell_mass[step.pair_mass] * step.pair_weight
-        eta = self.eta[:, step.pair_x]
-        return _AtCells(self.family, eta, step.pair_y, step.pair_trials, mass)
-
 
 @dataclass(frozen=True, eq=False)
-class _AtCells:
+class _Cells:
     """A network at some cells, see `Evaluated`."""
 
     family: AbstractFamily
@@ -104,19 +92,13 @@ class _AtCells:
     trials: Any
     mass: Any
 
-    def units(self) -> tuple[Any, Any, Any]:
-        raise NotImplementedError("Cells are scored one by one.")
-
     def cells(self) -> tuple[Any, Any]:
         log_pmf = _value_with_slope(lambda *at: self.family.log_jet(*at)[:2])
         return log_pmf(self.y, self.eta, self.trials), self.mass
 
     def power_sum(self, power: float) -> Any:
-        return _power_sum(self.family, power)(self.trials, self.eta, self.trials)
-
-
-def _power_sum(family: AbstractFamily, power: float) -> Callable[[Any, Any, Any], Any]:
-    return _value_with_slope(lambda _, eta, trials: family.power_sum(eta, power, trials)[:2])
+        total = _value_with_slope(lambda _, *at: self.family.power_sum(at[0], power, at[1])[:2])
+        return total(self.trials, self.eta, self.trials)
 
 
 def _value_with_slope(law: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:

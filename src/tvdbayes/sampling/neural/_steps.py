@@ -6,7 +6,7 @@ up with entries of weight 0, so that they are compiled once.
 """
 
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class Steps(NamedTuple):
 
 def row_steps(cells: Cells, rows: int, rng: np.random.Generator) -> Steps:
     """Random x rows, each with all its cells."""
-    n_steps = _number(cells.n_x, rows)
+    n_steps = max(1, round(cells.n_x / rows))
     one = np.ones(cells.n_cells)
     passes = []
     for _ in range(_SHUFFLES if n_steps > 1 else 1):
@@ -69,7 +69,7 @@ def group_steps(partitions: list[Listed], rows: int, rng: np.random.Generator) -
     """Random groups of each partition, whole."""
     n_rows = max(np.unique(listed.atom).size for listed in partitions)
     n_groups = min(int(listed.group_of_unit.max()) + 1 for listed in partitions)
-    n_steps = min(_number(n_rows, rows), n_groups)
+    n_steps = min(max(1, round(n_rows / rows)), n_groups)
     passes = []
     for listed in partitions:
         group = listed.group_of_unit[listed.unit]
@@ -79,10 +79,6 @@ def group_steps(partitions: list[Listed], rows: int, rng: np.random.Generator) -
         in_step = np.where(listed.unit_of_cell >= 0, step_of_unit[listed.unit_of_cell], -1)
         passes.append(_cut(listed, step_of_unit[listed.unit], in_step, n_steps))
     return _padded(passes)
-
-
-def _number(n_rows: int, rows: int) -> int:
-    return max(1, round(n_rows / rows))
 
 
 def _balanced(size: IntArray, n_steps: int, rng: np.random.Generator) -> IntArray:
@@ -98,7 +94,7 @@ def _balanced(size: IntArray, n_steps: int, rng: np.random.Generator) -> IntArra
 
 def _cut(
     listed: Listed, step_of_pair: IntArray, step_of_cell: IntArray, n_steps: int
-) -> list[dict[str, Any]]:
+) -> list[Steps]:
     """The entries of each step, with rows and units numbered within it."""
     pairs, cells = _by_step(step_of_pair, n_steps), _by_step(step_of_cell, n_steps)
     found = []
@@ -107,18 +103,18 @@ def _cut(
         both = np.concatenate([listed.unit[mine], listed.unit_of_cell[data]])
         unit = np.unique(both, return_inverse=True)[1]
         found.append(
-            {
-                "x": x,
-                "pair_x": pair_x,
-                "pair_y": listed.y[mine],
-                "pair_trials": listed.trials[mine],
-                "pair_weight": listed.weight[mine],
-                "pair_mass": listed.atom[mine],
-                "pair_unit": unit[: mine.size],
-                "cell": data,
-                "cell_weight": np.ones(data.size),
-                "cell_unit": unit[mine.size :],
-            }
+            Steps(
+                x,
+                pair_x,
+                listed.y[mine],
+                listed.trials[mine],
+                listed.weight[mine],
+                listed.atom[mine],
+                unit[: mine.size],
+                data,
+                np.ones(data.size),
+                unit[mine.size :],
+            )
         )
     return found
 
@@ -135,18 +131,18 @@ def _by_step(step: IntArray, n_steps: int) -> list[IntArray]:
     return [order[a:b] for a, b in pairwise(ends)]
 
 
-def _padded(passes: list[list[dict[str, Any]]]) -> Steps:
+def _padded(passes: list[list[Steps]]) -> Steps:
     """All steps with the same number of entries."""
-    every = [step for one in passes for step in one]
     shape = (len(passes), len(passes[0]))
-    arrays: dict[str, Any] = {}
-    for name in Steps._fields:
-        longest = max(len(step[name]) for step in every)
-        first = next(step[name] for step in every if len(step[name]))
+    arrays = []
+    for name, parts in zip(
+        Steps._fields, zip(*(step for one in passes for step in one), strict=True), strict=True
+    ):
+        first = next(part for part in parts if len(part))
         # What fills up is an outcome that exists, and weighs nothing.
         fill = first[0] if name in ("pair_y", "pair_trials") else 0
-        whole = np.full((len(every), rounded(longest)), fill, first.dtype)
-        for row, step in zip(whole, every, strict=True):
-            row[: len(step[name])] = step[name]
-        arrays[name] = whole.reshape(*shape, -1)
-    return Steps(**arrays)
+        whole = np.full((len(parts), rounded(max(map(len, parts)))), fill, first.dtype)
+        for row, part in zip(whole, parts, strict=True):
+            row[: len(part)] = part
+        arrays.append(whole.reshape(*shape, -1))
+    return Steps._make(arrays)

@@ -30,18 +30,8 @@ _LARGEST = 40.0
 class Phase:
     """All that must be known when training is compiled.
 
-    Parameters
-    ----------
-    divergence, scored_by : AbstractDivergence, AbstractRowDivergence
-        What is minimised, and what held-out rows are scored by.
-    family : AbstractFamily
-    layers : Layers
-    folded : bool
-        Whether one of two outcomes stands for both.
-    n_units : int
-        Units of a step.
-    rate, decay : float
-        Step of Adam at the start, and penalty on squared weights.
+    What is minimised, what held-out rows are scored by, whether one of two outcomes stands for
+    both, the units of a step, the first step of Adam, and the penalty on squared weights.
     """
 
     divergence: AbstractDivergence
@@ -57,15 +47,8 @@ class Phase:
 class Table(NamedTuple):
     """What all draws see.
 
-    Parameters
-    ----------
-    x, offset : (n_x, p), (n_x,)
-        Standardised rows.
-    steps : Steps
-        Arrays (steps, entries).
-    order : (passes, steps of a pass)
-        The steps that are taken.
-    cell_x, cell_y, cell_trials : (m,)
+    Standardised rows x (n_x, p) and their offsets, the steps (steps, entries), the order in which
+    they are taken (passes, steps of a pass), and the cells (m,).
     """
 
     x: Any
@@ -80,14 +63,8 @@ class Table(NamedTuple):
 class Draw(NamedTuple):
     """What is a draw's own; the first axis is the draw.
 
-    Parameters
-    ----------
-    theta : (B, d)
-        Where it begins.
-    cell_mass, atom_mass : (B, m), (B, atoms)
-        What it trains on.
-    held_cell, held_mass : (B, h)
-        What it is scored on: numbers and masses of cells.
+    Where it begins (B, d), masses of cells and atoms that it trains on (B, m), (B, atoms), and
+    numbers and masses of the cells that it is scored on (B, h).
     """
 
     theta: Any

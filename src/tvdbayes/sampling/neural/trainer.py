@@ -59,7 +59,7 @@ def held_out_share(counts: Array, share: float, rng: np.random.Generator) -> Arr
     Rows are held out with this probability. A cell of several rows is split as they are: the weight
     of some of its rows, as a share of all of them, has a Beta law.
     """
-    rows = _rows(counts)
+    rows = _whole_rows(counts)
     out = rng.binomial(rows, share)
     some = np.flatnonzero((out > 0) & (out < rows))
     held: Array = np.where(out == rows, 1.0, 0.0)
@@ -67,24 +67,15 @@ def held_out_share(counts: Array, share: float, rng: np.random.Generator) -> Arr
     return held
 
 
-def _rows(counts: Array) -> IntArray:
-    """Whole rows of each cell."""
+def _whole_rows(counts: Array) -> IntArray:
     return np.maximum(np.round(counts), 1).astype(int)
 
 
 @dataclass(frozen=True, eq=False)
 class Trainer:
-    """Trains networks on tables of one layout.
+    """Trains networks on tables of one layout, which is in the memory of NumPy, on a device.
 
-    Parameters
-    ----------
-    settings : MLP
-    layout : Layout
-        In the memory of NumPy.
-    device : Device
-        Where to train.
-    seed : int
-        Of the order of steps, which all draws share.
+    The seed is that of the order of steps, which all draws share.
     """
 
     settings: MLP
@@ -102,39 +93,24 @@ class Trainer:
     ) -> Solution:
         """Networks (d, B) that begin at `start` (d, B), with a multiple of the learning rate."""
         with self.device.here():
-            return self._train(divergence, masses, start, rate)
+            from jax import numpy as jnp
 
-    def _train(
-        self, divergence: AbstractDivergence, masses: Masses, start: Array, rate: float
-    ) -> Solution:
-        from jax import numpy as jnp
+            from tvdbayes.sampling.neural._training import Draw, Phase, train
 
-        from tvdbayes.sampling.neural._training import Draw, Phase, train
-
-        settings, layout = self.settings, self.layout
-        table, n_units = self._tables(divergence)
-        phase = Phase(
-            divergence,
-            divergence.row_score,
-            layout.family,
-            self.bound.layers,
-            layout.fold,
-            n_units,
-            settings.learning_rate * rate,
-            settings.weight_decay,
-        )
-        cell, mass = self._held_out(masses.held_out)
-        train_mass = masses.train / masses.train.sum(0)
-        atoms = layout.units.atom_of_cell.total(train_mass)
-        arrays = (start.T, _filled(train_mass).T, _filled(atoms).T, cell, mass)
-        draws = Draw(*(jnp.asarray(part) for part in arrays))
-        found = train(phase, table, draws, together=self.device.platform != "cpu")
-        theta, scores = (np.asarray(to_host(part), float) for part in found)
+            settings, layout = self.settings, self.layout
+            table, n_units = self._group_table if divergence.on_groups else self._row_table
+            phase = Phase(
+                *(divergence, divergence.row_score, layout.family, self.bound.layers),
+                *(layout.fold, n_units, settings.learning_rate * rate, settings.weight_decay),
+            )
+            cell, mass = self._held_out(masses.held_out)
+            train_mass = masses.train / masses.train.sum(0)
+            atoms = layout.units.atom_of_cell.total(train_mass)
+            arrays = (start.T, _filled(train_mass).T, _filled(atoms).T, cell, mass)
+            draws = Draw(*(jnp.asarray(part) for part in arrays))
+            found = train(phase, table, draws, together=self.device.platform != "cpu")
+            theta, scores = (np.asarray(to_host(part), float) for part in found)
         return _solution(theta.T, scores, table.order.size)
-
-    def _tables(self, divergence: AbstractDivergence) -> "tuple[Table, int]":
-        """What all draws see, and the units of a step."""
-        return self._group_table if divergence.on_groups else self._row_table
 
     @cached_property
     def _row_table(self) -> "tuple[Table, int]":
@@ -147,7 +123,7 @@ class Trainer:
         return self._table(group_steps(self.layout.listed(), self.settings.batch_rows, rng), rng)
 
     def _table(self, steps: Steps, rng: np.random.Generator) -> "tuple[Table, int]":
-        import jax
+        """What all draws see, and the units of a step."""
         from jax import numpy as jnp
 
         from tvdbayes.sampling.neural._training import Table
@@ -157,20 +133,19 @@ class Trainer:
         ways = np.concatenate([rng.permutation(n_ways) for _ in range(-(-n_passes // n_ways))])
         order = np.stack([way * n_steps + rng.permutation(n_steps) for way in ways[:n_passes]])
         cells = self.layout.cells
+        of_cells = (cells.x_index, cells.y, cells.trials[cells.x_index])
         table = Table(
             jnp.asarray(_filled(self.bound.x)),
             jnp.asarray(_filled(self.bound.offset)),
-            jax.tree.map(lambda part: jnp.asarray(part.reshape(n_ways * n_steps, -1)), steps),
+            Steps._make(jnp.asarray(part.reshape(n_ways * n_steps, -1)) for part in steps),
             jnp.asarray(order),
-            jnp.asarray(_filled(cells.x_index)),
-            jnp.asarray(_filled(cells.y)),
-            jnp.asarray(_filled(cells.trials[cells.x_index])),
+            *(jnp.asarray(_filled(part)) for part in of_cells),
         )
         return table, steps.n_units
 
     def _held_out(self, mass: Array) -> tuple[IntArray, Array]:
         """Numbers and masses (B, h) of the cells that are held out, filled up with masses of 0."""
-        share, rows = self.settings.hold_out, _rows(self.layout.cells.counts)
+        share, rows = self.settings.hold_out, _whole_rows(self.layout.cells.counts)
         mean = float((1 - (1 - share) ** rows).sum())
         # The same for all blocks, so that training is compiled once.
         size = min(len(mass), rounded(int(mean + 6 * np.sqrt(mean)) + 1))
@@ -179,8 +154,7 @@ class Trainer:
         return cell.T, (held / np.maximum(held.sum(0), 1e-300)).T
 
     def __getstate__(self) -> dict[str, Any]:
-        fields = ("settings", "layout", "device", "seed")
-        return {name: self.__dict__[name] for name in fields}
+        return {name: self.__dict__[name] for name in ("settings", "layout", "device", "seed")}
 
 
 def _solution(theta: Array, scores: Array, n_steps: int) -> Solution:
