@@ -24,16 +24,15 @@ from tvdbayes.large.cluster import (
     ModelMasses,
     RowWeights,
     Rules,
-    groups_for,
     solve_rows,
     spread_of,
 )
-from tvdbayes.large.cluster import _groups as _groups_room
 from tvdbayes.large.cluster._problems import SummedRows, UnitMasses
 from tvdbayes.large.cluster._solve import _accuracy, _groups, _penalty
 from tvdbayes.large.fit import LargeFit, fit_large
 from tvdbayes.large.pieces import open_pieces
 from tvdbayes.large.profile import DataProfile
+from tvdbayes.large.sample import groups_for
 from tvdbayes.large.used import Used
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.partitions import Bins, learn_bins
@@ -226,7 +225,7 @@ def test_a_chunk_without_weight_adds_nothing():
 
 
 def test_groups_are_capped_and_learned_on_a_sample(monkeypatch):
-    monkeypatch.setattr(_groups_room, "MOST_GROUPS", 150)
+    monkeypatch.setattr("tvdbayes.large.sample._MOST_GROUPS", 150)
     _, cells, _ = yes_no(np.random.default_rng(0), 3000)
     many = groups_for(cells, 1e9, 4, 0)
     assert sorted(set(map(len, many.centres))) == [75, 150]

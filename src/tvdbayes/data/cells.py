@@ -98,6 +98,29 @@ class Cells:
         """Take a table that is already counted; repeated (x, y) are added up."""
         return cls.from_rows(x, y, weights=counts, offset=offset, trials=trials, names=names)
 
+    @classmethod
+    def by_row(
+        cls,
+        x: Array,
+        y: Array,
+        *,
+        names: tuple[str, ...],
+        offset: Array | None = None,
+        trials: Array | None = None,
+        counts: Array | None = None,
+    ) -> Self:
+        """Rows as they are: every row is an x row of its own, and equal ones stay apart."""
+        n, ones = len(x), np.ones(len(x))
+        return cls(
+            x,
+            np.zeros(n) if offset is None else offset,
+            ones if trials is None else trials,
+            np.arange(n),
+            y,
+            ones if counts is None else counts,
+            names,
+        )
+
     def merge(self, *others: "Cells") -> "Cells":
         """Add tables of the same columns: the table of all their rows together."""
         tables = (self, *others)

@@ -26,14 +26,13 @@ from tvdbayes.large.cluster import (
     dask_module,
     joined,
     result_of,
-    scaled_up,
     solve_rows,
 )
 from tvdbayes.large.pieces import AbstractPieces, open_pieces
 from tvdbayes.large.profile import DataProfile
 from tvdbayes.large.recipe import Recipe, encode_piece
 from tvdbayes.large.record import LargeFit
-from tvdbayes.large.sample import draw_sample, fit_sample, recipe_of
+from tvdbayes.large.sample import draw_sample, fit_sample, recipe_of, scaled_up
 from tvdbayes.large.used import Used, columns_in_use
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective import Layout, Objective
@@ -109,17 +108,14 @@ def fit_large(
     --------
     Workers are threads here; leave out ``client=`` to get a process for each core:
 
-    >>> import numpy as np, pandas as pd, tvdbayes as tb
+    >>> import pandas as pd, tvdbayes as tb
     >>> from dask.dataframe import from_pandas
     >>> from distributed import Client
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.normal(size=1000)
-    >>> y = rng.random(1000) < 1 / (1 + np.exp(-x))
-    >>> data = from_pandas(pd.DataFrame({"bought": y, "price": x}), npartitions=2)
+    >>> data = from_pandas(pd.DataFrame(tb.example_data()), npartitions=2)
     >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
-    ...     fit = tb.fit_large("bought ~ price", data, client=client, n_draws=2)
+    ...     fit = tb.fit_large("ill ~ age", data, client=client, n_draws=2)
     >>> fit
-    bought ~ price
+    ill ~ age
     <Bernoulli fit by tvd to 1,000 rows: 2 draws of 2 parameters, 100.0% certified minima>
     """
     law = _law(family, link)

@@ -26,14 +26,13 @@ from tvdbayes.experiments.network.labels import SCENARIOS, Scenario
 from tvdbayes.experiments.network.methods import fewer, predictions
 from tvdbayes.experiments.network.released import released
 from tvdbayes.experiments.network.report import network_report, published_report
-from tvdbayes.experiments.released import split
+from tvdbayes.experiments.released import split_nine_tenths
 from tvdbayes.experiments.scores import answer_scores, log_score, means
 
 __all__ = ["NetworkExperiment"]
 
 DATA = ("pima", "banknote", "ilpd", "rice")
 _QUICK_DATA = ("pima", "banknote")
-_TRAIN = 0.9
 _SPLITS, _FEW_SPLITS = 50, 10
 _RELEASED_DRAWS = 100
 _LEAST = 1e-12
@@ -92,8 +91,7 @@ class NetworkExperiment(AbstractExperiment):
         data = load(name, self.folder)
         if task.mode == AS_PUBLISHED:
             return released(data, task.number + 1, task.n_draws)
-        n_train = int(np.floor(len(data.y) * _TRAIN))
-        train, test = split(np.random.RandomState(task.number), len(data.y), n_train)
+        train, test = split_nine_tenths(np.random.RandomState(task.number), len(data.y))
         y = data.y[test]
         found: Measured = {"data|y": y.astype(float)}
         for method, prob in predictions(

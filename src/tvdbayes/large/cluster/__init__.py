@@ -1,9 +1,7 @@
 """Fits to rows on several workers: every sum over rows is computed by chunk and added up."""
 
 from tvdbayes.large.cluster._chunks import Chunk, Rules, spread_of
-from tvdbayes.large.cluster._dask import dask_module
-from tvdbayes.large.cluster._groups import groups_for, scaled_up
-from tvdbayes.large.cluster._memory import give_memory_back
+from tvdbayes.large.cluster._dask import dask_module, give_memory_back
 from tvdbayes.large.cluster._rows import AbstractRows, DaskRows, HeldRows, joined, result_of
 from tvdbayes.large.cluster._solve import solve_rows
 from tvdbayes.large.cluster._sums import DataMasses, Gradient, Likelihood, Loss, ModelMasses
@@ -23,10 +21,8 @@ __all__ = [
     "Rules",
     "dask_module",
     "give_memory_back",
-    "groups_for",
     "joined",
     "result_of",
-    "scaled_up",
     "solve_rows",
     "spread_of",
 ]

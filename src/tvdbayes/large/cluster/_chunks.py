@@ -77,16 +77,13 @@ class Chunk:
 
     def cells(self, rows: slice, names: tuple[str, ...]) -> Cells:
         """Some rows as a table; every row is its own x row."""
-        x = self.x[rows]
-        n = len(x)
-        return Cells(
-            x,
-            np.zeros(n) if self.offset is None else self.offset[rows],
-            np.ones(n) if self.trials is None else self.trials[rows].astype(float),
-            np.arange(n),
+        return Cells.by_row(
+            self.x[rows],
             self.y[rows].astype(float),
-            np.ones(n) if self.counts is None else self.counts[rows],
-            names,
+            offset=None if self.offset is None else self.offset[rows],
+            trials=None if self.trials is None else self.trials[rows].astype(float),
+            counts=None if self.counts is None else self.counts[rows],
+            names=names,
         )
 
 
@@ -261,4 +258,4 @@ def spread_of(cells: Cells) -> Cells:
     mean = np.where(constant, cells.x[0], mean)
     spread = np.where(constant, 0.0, np.sqrt(weights @ (cells.x - mean) ** 2))
     x = np.stack([mean - spread, mean + spread])
-    return Cells(x, np.zeros(2), np.ones(2), np.arange(2), np.zeros(2), np.ones(2), cells.names)
+    return Cells.by_row(x, np.zeros(2), names=cells.names)

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 
 from tvdbayes._errors import MemoryBudgetError, TVDBayesError
 from tvdbayes.large.cluster._chunks import Chunk, Rules
-from tvdbayes.large.cluster._dask import dask_module
-from tvdbayes.large.cluster._memory import give_memory_back
+from tvdbayes.large.cluster._dask import dask_module, give_memory_back
 from tvdbayes.large.cluster._sums import AbstractSum, Sums, added
 from tvdbayes.sampling.execution import single_threaded
 
