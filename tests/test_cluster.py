@@ -162,9 +162,8 @@ def test_distances_and_gradients_are_those_in_memory(both):
 def test_the_likelihood_is_that_in_memory(both):
     theta = both.near(N_DRAWS)
     here = Objective(both.layout, tb.KLD(), reference=both.reference).on(both.p)
-    share = both.groups(both.reference, both.draws).table.share
-    pull = _penalty(both.rows, 0.0, both.reference)
-    there = SummedRows(both.rows, both.draws, share, pull)
+    table = both.groups(both.reference, both.draws).table
+    there = SummedRows(both.rows, table, _penalty(both.rows, 0.0, both.reference))
     ours, theirs = there.at(theta).expansion, here.at(theta).expansion
     for name in ("merit", "grad", "hess"):
         np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), atol=1e-10)
@@ -172,7 +171,7 @@ def test_the_likelihood_is_that_in_memory(both):
 
 
 def test_draws_are_those_of_a_solve_in_memory(both):
-    alone, found = solve_rows(both.rows, both.beta, both.beta, n_draws=N_DRAWS, ridge=RIDGE)
+    alone, (found,) = solve_rows(both.rows, both.beta, both.beta, n_draws=N_DRAWS, ridge=RIDGE)
     bound = both.rules.bound
     same = np.ones(N_DRAWS)
     goal = _accuracy(both.rows, UnitMasses.make(both.rows, np.array([-1])))
@@ -262,7 +261,8 @@ def flat(solved):
 
 
 def solve(rows, both):
-    return flat(solve_rows(rows, both.beta, both.beta, n_draws=2, ridge=RIDGE))
+    alone, (found,) = solve_rows(rows, both.beta, both.beta, n_draws=2, ridge=RIDGE)
+    return flat((alone, found))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,16 +1,18 @@
 """CSV files: column names in the first line, and the types of columns read as text."""
 
 import csv
+import warnings
 from collections.abc import Sequence
 from io import StringIO, TextIOWrapper
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from tvdbayes._errors import DataError
 from tvdbayes.data.table import require_unique
 
-__all__ = ["csv_names", "typed_text"]
+__all__ = ["csv_names", "read_lines", "typed_text"]
 
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 """Characters that separate values in other files, with their names for messages."""
@@ -42,6 +44,25 @@ def csv_names(path: Path, sep: str) -> Sequence[str]:
     # Columns without a name are left behind by spreadsheets, and cannot be asked for.
     require_unique(list(filter(None, names)))
     return names
+
+
+def read_lines(
+    file: str, source: Any, columns: Sequence[str], *, sep: str = ",", **options: Any
+) -> pd.DataFrame:
+    """The lines of a file with these columns, or an error for lines that are longer."""
+    with warnings.catch_warnings():
+        # Lines longer than the first are cut with a warning otherwise, and shift the columns.
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        try:
+            found: pd.DataFrame = pd.read_csv(
+                source, sep=sep, index_col=False, low_memory=False, **options
+            )
+        except pd.errors.ParserWarning as error:
+            raise DataError(
+                f"{file!r} has lines with more values than its first line names columns "
+                f"({len(columns)}). Name every column, and quote values that hold {sep!r}."
+            ) from error
+    return found
 
 
 def typed_text(column: pd.Series) -> pd.Series:

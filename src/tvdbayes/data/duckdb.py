@@ -22,6 +22,7 @@ __all__ = [
     "files_of",
     "is_csv",
     "is_pattern",
+    "names_of",
     "open_files",
     "register",
     "require_cases",
@@ -126,7 +127,7 @@ def open_files(files: Sequence[str], sep: str = ",") -> Any:
     """An Ibis table of all rows of some files."""
     ibis = require_ibis()
     for file in files:
-        require_cases(_names_of(file, sep), f"{file!r}")
+        require_cases(names_of(file, sep), f"{file!r}")
     # DuckDB takes brackets and stars in a name for a pattern, unless they are escaped.
     names = [glob.escape(file) for file in files]
     backend = _connect(ibis)
@@ -153,7 +154,8 @@ def open_files(files: Sequence[str], sep: str = ",") -> Any:
     return table
 
 
-def _names_of(file: str, sep: str) -> Sequence[str]:
+def names_of(file: str, sep: str = ",") -> Sequence[str]:
+    """The names of the columns of a file."""
     try:
         if is_csv(file):
             return csv_names(Path(file), sep)

@@ -2,13 +2,12 @@
 
 import csv
 import os
-import warnings
 from pathlib import Path
 
 import pandas as pd
 
 from tvdbayes._errors import DataError, first_line
-from tvdbayes.data.csv import csv_names
+from tvdbayes.data.csv import csv_names, read_lines
 
 __all__ = ["CSV", "PARQUET", "n_rows_of", "read_file"]
 
@@ -33,7 +32,11 @@ def read_file(path: str | os.PathLike[str], sep: str = ",") -> pd.DataFrame:
             f"There is no file {str(path)!r:.200}. Check the name and the working directory."
         )
     try:
-        frame = _read_csv(path, sep) if kind == ".csv" else pd.read_parquet(path)
+        if kind in CSV:
+            # The first line must name columns: pandas would make do with less.
+            frame = read_lines(str(path), path, csv_names(path, sep), sep=sep)
+        else:
+            frame = pd.read_parquet(path)
     except DataError:
         raise
     except ImportError as error:
@@ -65,18 +68,3 @@ def n_rows_of(path: str | os.PathLike[str]) -> int:
     except (ImportError, ValueError, OSError):
         # Whoever reads the file says what is wrong with it.
         return 0
-
-
-def _read_csv(path: Path, sep: str) -> pd.DataFrame:
-    """The table, once its first line is known to name columns: pandas would make do with less."""
-    names = csv_names(path, sep)
-    with warnings.catch_warnings():
-        # Lines longer than the first are cut with a warning otherwise, and shift the columns.
-        warnings.simplefilter("error", pd.errors.ParserWarning)
-        try:
-            return pd.read_csv(path, sep=sep, index_col=False, low_memory=False)
-        except pd.errors.ParserWarning as error:
-            raise DataError(
-                f"{str(path)!r} has lines with more values than its first line names columns "
-                f"({len(names)}). Name every column, and quote values that hold {sep!r}."
-            ) from error

@@ -15,7 +15,7 @@ from tvdbayes._errors import (
     SettingsError,
     warn,
 )
-from tvdbayes._typing import IntArray
+from tvdbayes._typing import Array, BoolArray
 from tvdbayes._validate import whole_number
 from tvdbayes.fitting.progress import progress_bar
 from tvdbayes.fitting.record import Fit
@@ -28,7 +28,7 @@ from tvdbayes.large.cluster import (
     result_of,
     solve_rows,
 )
-from tvdbayes.large.pieces import AbstractPieces, open_pieces
+from tvdbayes.large.pieces import Pieces, open_pieces
 from tvdbayes.large.profile import DataProfile
 from tvdbayes.large.recipe import Recipe, encode_piece
 from tvdbayes.large.record import LargeFit
@@ -38,9 +38,10 @@ from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import KLD, TVD
 from tvdbayes.objective.partitions import LearnedGroups, report_groups
+from tvdbayes.sampling.assembled import solutions
 from tvdbayes.sampling.bootstrap import AUTO_RIDGE, Solved
 from tvdbayes.sampling.rules import is_frequent, unsure
-from tvdbayes.solvers import Solution, Status
+from tvdbayes.solvers import Status
 
 __all__ = ["LargeFit", "fit_large"]
 
@@ -119,10 +120,12 @@ def fit_large(
     <Bernoulli fit by tvd to 1,000 rows: 2 draws of 2 parameters, 100.0% certified minima>
     """
     law = _law(family, link)
-    _check(n_draws, seed, chunk_rows)
+    whole_number("n_draws", n_draws, 0)
+    whole_number("seed", seed, 0)
+    whole_number("chunk_rows", chunk_rows, 1)
     pieces = open_pieces(data, chunk_rows)
-    options = {"offset": offset, "exposure": exposure, "weights": weights}
-    used = columns_in_use(formula, pieces.columns, law, trials, options)
+    roles = {"offset": offset, "exposure": exposure, "weights": weights}
+    used = columns_in_use(formula, pieces.columns, law, trials, roles)
     with _cluster(client) as cluster, progress_bar(progress, "all rows") as report:
         stage = _Stages(n_draws, report)
         profile = _profile_of(cluster, pieces, used, law)
@@ -134,12 +137,10 @@ def fit_large(
             link=link,
             n_draws=n_draws,
             seed=seed,
-            offset=offset,
-            exposure=exposure,
             trials=trials,
-            weights=weights,
             ridge=ridge,
             progress=False,
+            **roles,
         )
         stage.done()
         recipe, rules = recipe_of(sample, used, profile, seed)
@@ -173,15 +174,6 @@ def _law(family: str | AbstractFamily, link: str | None) -> AbstractFamily:
             "rows with tvdbayes.fit."
         )
     return law
-
-
-def _check(n_draws: object, seed: object, chunk_rows: object) -> None:
-    for name, value, least in (
-        ("n_draws", n_draws, 0),
-        ("seed", seed, 0),
-        ("chunk_rows", chunk_rows, 1),
-    ):
-        whole_number(name, value, least)
 
 
 @contextmanager
@@ -223,17 +215,17 @@ class _Stages:
             self._report(self._n_done * self._each + n_done, self._total)
 
 
-def _profile_of(
-    client: Any, pieces: AbstractPieces, used: Used, law: AbstractFamily
-) -> DataProfile:
+def _profile_of(client: Any, pieces: Pieces, used: Used, law: AbstractFamily) -> DataProfile:
     """Profile all rows, and raise where a column cannot be used."""
-    parts = client.compute(pieces.each(used.columns, DataProfile.at, [(used, law)] * len(pieces)))
+    parts = client.compute(
+        pieces.each(used.columns, DataProfile.at, [(used, law)] * len(pieces.parts))
+    )
     profile: DataProfile = joined(client, parts, DataProfile.join)
     profile.check(used, law)
     return profile
 
 
-def _chunks(client: Any, pieces: AbstractPieces, profile: DataProfile, recipe: Recipe) -> list[Any]:
+def _chunks(client: Any, pieces: Pieces, profile: DataProfile, recipe: Recipe) -> list[Any]:
     """Encode all pieces that have rows, on the workers, where they stay."""
     shared, starts = dask_module("dask").delayed(recipe, pure=False), np.cumsum((0, *profile.sizes))
     mine = [
@@ -249,29 +241,27 @@ def _chunks(client: Any, pieces: AbstractPieces, profile: DataProfile, recipe: R
 
 
 def _whole(
-    sample: Fit, groups: LearnedGroups, rules: Rules, solved: tuple[Solved, Solved], n_rows: int
+    sample: Fit,
+    groups: LearnedGroups,
+    rules: Rules,
+    solved: tuple[Solved, list[Solved]],
+    n_rows: int,
 ) -> Fit:
     """The draws of all rows in the place of those of the sample."""
-    cells, (alone, found) = sample.posterior.cells, solved
+    cells, (unweighted, blocks) = sample.posterior.cells, solved
     layout = Layout(rules.model, cells, groups, cells, rules.model.family.binary, rules.bins)
     report = report_groups(scaled_up(cells, n_rows), groups.name, layout.grouping)
+    n_draws = sum(block.distance.size for block in blocks)
+    fields = solutions(unweighted, blocks, n_draws)
+    for side, divergence in (("", TVD()), ("kld_", KLD())):
+        away = _runs_away(Objective(layout, divergence), fields[f"{side}draws"])
+        fields[f"{side}status"] = np.where(away, int(Status.SEPARATED), fields[f"{side}status"])
     posterior = replace(
         sample.posterior,
+        **fields,
         divergence=TVD(),
         partition=groups,
-        minimiser=alone.robust.theta[:, 0],
-        minimiser_distance=float(alone.distance[0]),
-        kld_minimiser=alone.likelihood.theta[:, 0],
-        draws=found.robust.theta.T,
-        distance=found.distance,
-        status=_status(Objective(layout, TVD()), found.robust),
-        n_iter=found.robust.n_iter,
-        decrement=found.robust.decrement,
-        residual=found.robust.residual,
-        kld_draws=found.likelihood.theta.T,
-        kld_distance=found.likelihood_distance,
-        kld_status=_status(Objective(layout, KLD()), found.likelihood),
-        shift=np.zeros(len(alone.robust.theta)),
+        shift=np.zeros_like(fields["minimiser"]),
         groups=report,
         bins=rules.bins,
         prepared=None,
@@ -279,13 +269,12 @@ def _whole(
     return replace(sample, posterior=posterior)
 
 
-def _status(objective: Objective, found: Solution) -> IntArray:
-    """How draws ended; whether an optimum is at infinity can be seen on the sample."""
+def _runs_away(objective: Objective, draws: Array) -> BoolArray:
+    """Whether the optimum of a draw is at infinity, which can be seen on the sample, (B,)."""
     layout = objective.layout
-    theta = layout.bound.from_user(found.theta)
-    problem = objective.on(np.repeat(layout.cells.p[:, None], theta.shape[1], axis=1))
-    away = objective.runs_away(problem, theta)
-    return np.where(away, int(Status.SEPARATED), found.status)
+    theta = layout.bound.from_user(draws.T)
+    problem = objective.on(np.repeat(layout.cells.p[:, None], len(draws), axis=1))
+    return objective.runs_away(problem, theta)
 
 
 def _warn_of(made: LargeFit) -> None:

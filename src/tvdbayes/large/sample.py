@@ -24,7 +24,7 @@ from tvdbayes.data.cells import Cells
 from tvdbayes.fitting.fit_formula import fit
 from tvdbayes.fitting.record import Fit
 from tvdbayes.large.cluster import Rules, joined, spread_of
-from tvdbayes.large.pieces import AbstractPieces
+from tvdbayes.large.pieces import Pieces
 from tvdbayes.large.profile import DataProfile
 from tvdbayes.large.recipe import Recipe, join_frames, some_rows
 from tvdbayes.large.used import Used
@@ -53,7 +53,7 @@ a thousand every group of a large table has more rows than it needs."""
 
 
 def draw_sample(
-    client: Any, pieces: AbstractPieces, used: Used, profile: DataProfile, seed: int
+    client: Any, pieces: Pieces, used: Used, profile: DataProfile, seed: int
 ) -> pd.DataFrame:
     """Rows drawn at random, and those that show the range and the levels of the data."""
     rng = Stream.generator(seed, Stream.ROWS)
