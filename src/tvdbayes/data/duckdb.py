@@ -13,8 +13,7 @@ from typing import Any
 import pandas as pd
 
 from tvdbayes._errors import DataError, SettingsError, first_line
-from tvdbayes.data.csv import csv_names
-from tvdbayes.data.files import CSV, PARQUET
+from tvdbayes.data.files import CSV, PARQUET, csv_names
 
 __all__ = [
     "SQL_EXTRA",

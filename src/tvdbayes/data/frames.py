@@ -26,7 +26,7 @@ from tvdbayes._validate import (
 )
 from tvdbayes.data.cells import distinct_rows, totals
 from tvdbayes.data.slips import no_numbers
-from tvdbayes.data.table import AbstractSource, Missing, Table, require_unique, wanted
+from tvdbayes.data.table import AbstractSource, Table, Wanted, require_unique
 
 __all__ = ["FrameSource", "open_frame"]
 
@@ -52,24 +52,20 @@ class FrameSource(AbstractSource):
 
     def rows(self, used: Sequence[str]) -> pd.DataFrame:
         """Some columns, every row for itself, gaps and all."""
-        used, _ = wanted(self, used, None, "error")
-        return pd.DataFrame({name: _column(self.native[name], name) for name in used}, copy=False)
+        self.require(used)
+        found = {name: _column(self.native[name], name) for name in used}
+        return pd.DataFrame(found, copy=False)
 
-    def table(
-        self,
-        used: Sequence[str],
-        weights: str | None,
-        missing: Missing,
-        exact: Sequence[str] = (),
-    ) -> Table:
-        used, every = wanted(self, used, weights, missing)
-        columns = {name: _column(self.native[name], name) for name in every}
+    def group(self, wanted: Wanted) -> Table:
+        used, weights = wanted.used, wanted.weights
+        columns = {name: _column(self.native[name], name) for name in wanted.every}
         n = len(self.native)
         kept = np.ones(n, bool)
-        if missing == "drop":
+        if wanted.missing == "drop":
             for column in columns.values():
                 kept &= ~column.isna().to_numpy()
-            _say_dropped(n - int(kept.sum()), n)
+            if not kept.all():
+                warn(rows_left_out(n - int(kept.sum()), n), MissingRowsWarning)
         counts = np.ones(n)
         if weights is not None:
             counts = _weights(columns[weights], weights, kept)
@@ -218,8 +214,3 @@ def _weights(column: pd.Series, name: str, kept: BoolArray) -> Array:
     counts = np.where(kept, column.to_numpy(float), 0.0)
     check_weights(counts)
     return counts
-
-
-def _say_dropped(n_dropped: int, n: int) -> None:
-    if n_dropped:
-        warn(rows_left_out(n_dropped, n), MissingRowsWarning)

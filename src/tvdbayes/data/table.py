@@ -19,7 +19,7 @@ from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes._validate import no_column, one_of
 from tvdbayes.data.grid import Coarsening
 
-__all__ = ["AbstractSource", "Missing", "Table", "require_unique", "wanted"]
+__all__ = ["AbstractSource", "Missing", "Table", "Wanted", "require_unique"]
 
 Missing = Literal["error", "drop"]
 
@@ -75,6 +75,17 @@ class Table:
         return out
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """Columns to group by, and `every` one that is needed, with the weights."""
+
+    used: list[str]
+    every: list[str]
+    weights: str | None
+    missing: Missing
+    exact: Sequence[str]
+
+
 class AbstractSource(ABC):
     """Data whose columns are read on demand."""
 
@@ -83,7 +94,6 @@ class AbstractSource(ABC):
     def columns(self) -> list[str]:
         """Names of the columns."""
 
-    @abstractmethod
     def table(
         self,
         used: Sequence[str],
@@ -95,27 +105,25 @@ class AbstractSource(ABC):
 
         Columns in `exact` must stay as they are where others are rounded.
         """
+        one_of("missing", missing, ("error", "drop"))
+        used = list(dict.fromkeys(used))
+        every = list(dict.fromkeys(used if weights is None else [*used, weights]))
+        self.require(every)
+        return self.group(Wanted(used, every, weights, missing, exact))
+
+    @abstractmethod
+    def group(self, wanted: Wanted) -> Table:
+        """See `table`."""
+
+    def require(self, names: Sequence[str]) -> None:
+        """Raise unless there are columns of these names."""
+        for name in names:
+            if name not in self.columns:
+                raise DataError(no_column(name, self.columns))
 
     def whole(self) -> pd.DataFrame | None:
         """Every row with all columns, for data in memory."""
         return None
-
-
-def wanted(
-    source: AbstractSource, used: Sequence[str], weights: str | None, missing: Missing
-) -> tuple[list[str], list[str]]:
-    """The columns to group by, and all that are needed, each once; or an error that names one."""
-    one_of("missing", missing, ("error", "drop"))
-    used = list(dict.fromkeys(used))
-    every = list(dict.fromkeys(used if weights is None else [*used, weights]))
-    for name in every:
-        _require(name, source.columns)
-    return used, every
-
-
-def _require(name: object, columns: list[str]) -> None:
-    if name not in columns:
-        raise DataError(no_column(name, columns))
 
 
 def require_unique(names: Sequence[object]) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import pandas as pd
 
 from tvdbayes._errors import DataError, first_line
-from tvdbayes.data.csv import read_lines
 from tvdbayes.data.duckdb import files_of, is_csv, names_of
+from tvdbayes.data.files import read_lines
 from tvdbayes.large.cluster import dask_module, give_memory_back
 
 __all__ = ["Pieces", "open_pieces"]
