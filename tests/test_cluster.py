@@ -14,21 +14,12 @@ import pytest
 
 import tvdbayes as tb
 from tvdbayes.large import fit as large
-from tvdbayes.large.cluster import (
-    AbstractRows,
-    Chunk,
-    DaskRows,
-    DataMasses,
-    HeldRows,
-    Likelihood,
-    ModelMasses,
-    RowWeights,
-    Rules,
-    solve_rows,
-    spread_of,
-)
-from tvdbayes.large.cluster._problems import SummedRows, UnitMasses
-from tvdbayes.large.cluster._solve import _accuracy, _groups, _penalty
+from tvdbayes.large.cluster.chunks import Chunk, Rules, spread_of
+from tvdbayes.large.cluster.problems import SummedRows, UnitMasses
+from tvdbayes.large.cluster.rows import AbstractRows, DaskRows, _over, _sum, _tree
+from tvdbayes.large.cluster.solve import _accuracy, _groups, _penalty, solve_rows
+from tvdbayes.large.cluster.sums import DataMasses, Likelihood, ModelMasses
+from tvdbayes.large.cluster.weights import RowWeights
 from tvdbayes.large.fit import LargeFit, fit_large
 from tvdbayes.large.pieces import open_pieces
 from tvdbayes.large.profile import DataProfile
@@ -44,6 +35,17 @@ distributed = pytest.importorskip("distributed")
 N_DRAWS = 5
 RIDGE = 1e-4
 FORMULA = "y ~ a + b"
+
+
+@dataclass(frozen=True, eq=False)
+class HeldRows(AbstractRows):
+    """Chunks in the memory of this process."""
+
+    rules: Rules
+    chunks: object
+
+    def total(self, wanted):
+        return _tree([_over(chunk, self.rules, wanted) for chunk in self.chunks], _sum)
 
 
 def yes_no(rng, n=12_000):

@@ -20,14 +20,10 @@ from tvdbayes._validate import whole_number
 from tvdbayes.fitting.progress import progress_bar
 from tvdbayes.fitting.record import Fit
 from tvdbayes.formula.family import family_by_name
-from tvdbayes.large.cluster import (
-    DaskRows,
-    Rules,
-    dask_module,
-    joined,
-    result_of,
-    solve_rows,
-)
+from tvdbayes.large.cluster.chunks import Rules
+from tvdbayes.large.cluster.rows import DaskRows, joined, result_of
+from tvdbayes.large.cluster.solve import solve_rows
+from tvdbayes.large.cluster.workers import dask_module
 from tvdbayes.large.pieces import Pieces, open_pieces
 from tvdbayes.large.profile import DataProfile
 from tvdbayes.large.recipe import Recipe, encode_piece

@@ -15,7 +15,7 @@ import pandas as pd
 from tvdbayes._errors import DataError, first_line
 from tvdbayes.data.duckdb import files_of, is_csv, names_of
 from tvdbayes.data.files import read_lines
-from tvdbayes.large.cluster import dask_module, give_memory_back
+from tvdbayes.large.cluster.workers import dask_module, give_memory_back
 
 __all__ = ["Pieces", "open_pieces"]
 

@@ -13,7 +13,7 @@ from tvdbayes.data.cells import Cells
 from tvdbayes.data.sources import Table, open_data
 from tvdbayes.formula.columns import numbers, offsets, trials_of
 from tvdbayes.formula.design import Design
-from tvdbayes.large.cluster import Chunk
+from tvdbayes.large.cluster.chunks import Chunk
 from tvdbayes.large.used import Used
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective.partitions import LearnedGroups

@@ -23,7 +23,8 @@ from tvdbayes._errors import (
 from tvdbayes.data.cells import Cells
 from tvdbayes.fitting.fit_formula import fit
 from tvdbayes.fitting.record import Fit
-from tvdbayes.large.cluster import Rules, joined, spread_of
+from tvdbayes.large.cluster.chunks import Rules, spread_of
+from tvdbayes.large.cluster.rows import joined
 from tvdbayes.large.pieces import Pieces
 from tvdbayes.large.profile import DataProfile
 from tvdbayes.large.recipe import Recipe, join_frames, some_rows

@@ -13,10 +13,10 @@ import numpy as np
 
 from tvdbayes._array import tiny
 from tvdbayes._typing import Array
-from tvdbayes.large.cluster._problems import SummedGroups, SummedRows, UnitMasses
-from tvdbayes.large.cluster._rows import AbstractRows
-from tvdbayes.large.cluster._sums import Slopes
-from tvdbayes.large.cluster._weights import UNWEIGHTED
+from tvdbayes.large.cluster.problems import SummedGroups, SummedRows, UnitMasses
+from tvdbayes.large.cluster.rows import AbstractRows
+from tvdbayes.large.cluster.sums import Slopes
+from tvdbayes.large.cluster.weights import UNWEIGHTED
 from tvdbayes.objective import Penalty
 from tvdbayes.sampling.bootstrap import Solved
 from tvdbayes.solvers import Accuracy, Solution, newton

@@ -8,8 +8,8 @@ import numpy as np
 
 from tvdbayes._array import tiny
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.large.cluster._rows import AbstractRows
-from tvdbayes.large.cluster._sums import DataMasses, Gradient, Likelihood, Loss, ModelMasses
+from tvdbayes.large.cluster.rows import AbstractRows
+from tvdbayes.large.cluster.sums import DataMasses, Gradient, Likelihood, Loss, ModelMasses
 from tvdbayes.objective import GroupExpansion, Penalty, RowExpansion, RowPoint, gauss_newton
 from tvdbayes.objective.divergences import TVD, AbstractComparison
 from tvdbayes.solvers import Accuracy
