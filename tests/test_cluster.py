@@ -560,8 +560,9 @@ def test_profiles_of_pieces_add_up_to_the_profile_of_all():
     assert pieces.n_rows == whole.n_rows
     for name, column in whole.columns.items():
         other = pieces.columns[name]
-        assert (column.kind, column.gaps.n) == (other.kind, other.gaps.n)
-        assert not column.gaps.n or column.gaps.row == other.gaps.row == 10
+        gaps, others = column.faults["gaps"], other.faults["gaps"]
+        assert (column.kind, gaps.n) == (other.kind, others.n)
+        assert not gaps.n or gaps.row == others.row == 10
         assert column.ends == other.ends
         assert {k: set(v) for k, v in column.levels.items()} == {
             k: set(v) for k, v in other.levels.items()

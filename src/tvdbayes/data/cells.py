@@ -197,7 +197,8 @@ def compress(
         )
     if len(names) != p:
         raise DataError(f"{p} names are needed, one for each column of x; got {len(names)}.")
-    columns = {"y": y, **_optional(weights, offset, trials)}
+    given = {"weights": weights, "offset": offset, "trials": trials}
+    columns = {"y": y, **{k: _numbers(v, k, 1) for k, v in given.items() if v is not None}}
     for name, column in columns.items():
         if column.shape != (n,):
             raise DataError(
@@ -255,11 +256,6 @@ def _numbers(values: ArrayLike, name: str, ndim: int) -> Array:
             f"{name} must have {ndim} dimension(s); got shape {raw.shape}. Reshape it first."
         )
     return raw.astype(np.float64, copy=False)
-
-
-def _optional(*given: ArrayLike | None) -> dict[str, Array]:
-    names = ("weights", "offset", "trials")
-    return {n: _numbers(v, n, 1) for n, v in zip(names, given, strict=True) if v is not None}
 
 
 def _codes(column: Array) -> tuple[IntArray, int]:

@@ -80,7 +80,11 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
             raise DataError(
                 f"The folder {text!r} cannot be listed: {first_line(error)}."
             ) from error
-        found = [f for f in inside if not _is_hidden(f.relative_to(text))]
+        found = [
+            f
+            for f in inside
+            if not any(part.startswith((".", "_")) for part in f.relative_to(text).parts)
+        ]
     elif is_pattern(text):
         found = [Path(f) for f in glob.glob(text, recursive=True)]
     else:
@@ -108,10 +112,6 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
     if len(set(map(is_csv, files))) > 1:
         raise DataError(f"{text!r} holds both CSV and Parquet files. Give one kind.")
     return files
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in path.parts)
 
 
 def _is_text(name: str) -> bool:

@@ -141,7 +141,10 @@ def _plain(column: pd.Series, name: str) -> pd.Series:
         # Formulas calculate with columns: narrow numbers would overflow, or round, unseen.
         # What no float64 can hold becomes infinite here, and is refused as such.
         with np.errstate(over="ignore"):
-            return column if column.dtype in _WIDE else column.astype(_wide(column))
+            if column.dtype in _WIDE:
+                return column
+            whole = kind != "f" and bool((column <= _INT64.max).all())
+            return column.astype(np.int64 if whole else np.float64)
     if kind in "biuf":
         if kind == "b" and not column.isna().any():
             return column.astype(bool)
@@ -174,11 +177,6 @@ def _as_float(value: Any) -> float:
     except OverflowError:
         # As text of as many digits would be read; columns with infinite values are refused.
         return np.inf if value > 0 else -np.inf
-
-
-def _wide(column: pd.Series) -> type[np.number]:
-    whole = column.dtype.kind != "f" and bool((column <= _INT64.max).all())
-    return np.int64 if whole else np.float64
 
 
 def _codes(column: pd.Series, name: str) -> tuple[IntArray, int]:

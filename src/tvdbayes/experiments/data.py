@@ -26,16 +26,9 @@ _CAST = -1e18
 
 @dataclass(frozen=True)
 class Source:
-    """A data set: its file, what it must contain, and where it comes from.
+    """A data set: its file below the folder, the SHA-256 of that, and where it can be had.
 
-    Parameters
-    ----------
-    file : str
-        Below the folder; values are separated by spaces, the last one is the label, 0 or 1.
-    checksum : str
-        SHA-256 of the file as the authors used it.
-    where : str
-        Where it can be had.
+    Values are separated by spaces, the last one is the label, 0 or 1.
     """
 
     file: str

@@ -39,11 +39,11 @@ _LEAST = 1e-12
 """Probabilities are scored as if they were at least this."""
 
 
-def _setting(name: str, scenario: Scenario) -> str:
-    return f"{name}, {scenario.name}" if scenario.share else name
-
-
-SETTINGS = {_setting(name, scenario): (name, scenario) for name in DATA for scenario in SCENARIOS}
+SETTINGS = {
+    f"{name}, {scenario.name}" if scenario.share else name: (name, scenario)
+    for name in DATA
+    for scenario in SCENARIOS
+}
 """Data set and wrong labels, by the name that tasks call them."""
 
 
@@ -51,12 +51,7 @@ SETTINGS = {_setting(name, scenario): (name, scenario) for name in DATA for scen
 class NetworkExperiment(AbstractExperiment):
     """Networks with 50 hidden nodes, trained on 90 % of the rows and tested on the rest.
 
-    Parameters
-    ----------
-    folder : Path, optional
-        Where the paper's data are.
-    device : str, optional
-        Where networks are trained in the corrected mode, see `posterior_bootstrap`.
+    The folder holds the paper's data; the device trains networks in the corrected mode.
     """
 
     folder: Path | None = None

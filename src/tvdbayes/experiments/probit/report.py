@@ -2,7 +2,14 @@
 
 from collections.abc import Sequence
 
-from tvdbayes.experiments.contract import AS_PUBLISHED, Box, Measured, Report, Task
+from tvdbayes.experiments.contract import (
+    AS_PUBLISHED,
+    Box,
+    Measured,
+    Report,
+    Task,
+    means_by_method,
+)
 from tvdbayes.experiments.pictures import grid_panels
 from tvdbayes.experiments.published import CLOSE, CRITERIA, agreement, compare, published
 from tvdbayes.experiments.scores import boxes_of_splits, calibration_boxes
@@ -82,11 +89,7 @@ def _best(boxes: Sequence[Box]) -> str:
     lines = []
     for setting in dict.fromkeys(box.setting for box in boxes):
         for criterion in ("log", "brier", "calibration", "accuracy"):
-            means = {
-                box.method: box.mean
-                for box in boxes
-                if box.setting == setting and box.criterion == criterion
-            }
+            means = means_by_method(boxes, setting, criterion)
             order = sorted(means, key=lambda m: means[m] if criterion in _LOWER else -means[m])
             listed = ", ".join(f"{method} {means[method]:.3f}" for method in order)
             lines.append(f"- {setting}, {criterion}: {listed}")
