@@ -25,16 +25,9 @@ _NAMED_LEVELS = 20
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """The values of one column.
+    """The values (r,) of one column: numbers or booleans as they are, else numbers of levels.
 
-    Parameters
-    ----------
-    kind : str
-        "number", "boolean", "text", "category", or "ordered" for an ordered category.
-    values : (r,)
-        Numbers or booleans as they are; otherwise the number of each row's level.
-    levels : tuple
-        The levels in their order: as declared by a category, sorted for text.
+    Levels are in their order: as declared by a category, sorted for text.
     """
 
     kind: Literal["number", "boolean", "text", "category", "ordered"]

@@ -32,18 +32,8 @@ and large, so that they have no factor in common with the step of the sample."""
 class Rounding:
     """The bins of some columns, and what an engine must add up to know their means.
 
-    Parameters
-    ----------
-    grid : Grid
-        As asked for.
-    columns : tuple of str
-        What is rounded.
-    cuts : tuple of arrays
-        The values between the bins of each column.
-    centre, scale : (q,)
-        What makes the columns comparable, so that decimals can hold their squares.
-    sample : pandas.DataFrame
-        Rows that the bins were learned on.
+    Cuts are the values between the bins of each column; centre and scale (q,) make the columns
+    comparable, so that decimals can hold their squares. The bins were learned on the sample.
     """
 
     grid: Grid

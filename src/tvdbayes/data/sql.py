@@ -55,20 +55,11 @@ MAX_CELLS = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class SqlSource(AbstractSource):
-    """A table that an engine can group.
+    """A table of Ibis, or any query on it, that an engine can group; refused if it has too many
+    distinct rows.
 
-    Parameters
-    ----------
-    expression : ibis.expr.types.Table
-        The table, or any query on it.
-    max_cells : int
-        Distinct rows from which on it is refused.
-    grid : Grid, optional
-        How the engine rounds continuous columns.
-    untyped : bool
-        Whether numbers and truth values are text, as in CSV.
-    levels : dict of pandas.CategoricalDtype
-        Columns of text that are categories, and their levels.
+    The engine rounds continuous columns to the grid. If untyped, numbers and truth values are text,
+    as in CSV. Columns of text that are categories have levels.
     """
 
     expression: Any
@@ -221,16 +212,7 @@ class RegisteredFrame(AbstractSource):
 
 @dataclass(frozen=True)
 class _TableCounts:
-    """Numbers of rows and gaps in a table, counted in one pass.
-
-    Parameters
-    ----------
-    n_rows, n_kept, n_gaps : int
-        Rows in all, rows that are fitted, and rows with a gap.
-    gaps : dict
-        Gaps by column, in rows that count.
-    largest_weight : float
-    """
+    """Rows in all, rows that are fitted, rows with a gap; gaps by column, in rows that count."""
 
     n_rows: int
     n_kept: int

@@ -33,14 +33,9 @@ Work = Callable[..., Any]
 class Pieces:
     """Data in pieces, of which each can be read anywhere, again and again.
 
-    Parameters
-    ----------
-    columns : list of str
-    parts : sequence
-        The pieces: stretches of files, or numbers of partitions.
-    tasks : callable
-        From names of columns and a function of a frame to one function for each piece: it takes
-        the further arguments, and makes Dask's recipe (`Delayed`).
+    Parts are stretches of files, or numbers of partitions. From names of columns and a function of
+    a frame, `tasks` makes one function for each piece: it takes the further arguments, and makes
+    Dask's recipe (`Delayed`).
     """
 
     columns: list[str]

@@ -61,18 +61,11 @@ Ends = tuple[tuple[float, int], tuple[float, int]]
 
 @dataclass(frozen=True, eq=False)
 class ColumnProfile:
-    """What a column holds.
+    """What a column of the kind "number", "truth" or "text" holds.
 
-    Parameters
-    ----------
-    kind : str
-        "number", "truth" or "text".
-    faults : dict of Violations
-        Values that are missing ("gaps"), not finite ("infinite"), below what the column may hold
-        ("low"), or text that does not read as a number ("not number").
-    ends : Ends or None
-    levels : dict
-        The first rows of each level, where they must be known.
+    Faults are values that are missing ("gaps"), not finite ("infinite"), below what the column may
+    hold ("low"), or text that does not read as a number ("not number"). Levels have their first
+    rows, where they must be known.
     """
 
     kind: str

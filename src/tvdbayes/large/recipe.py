@@ -42,17 +42,7 @@ def join_frames(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """How rows are encoded and grouped: as a sample of them was.
-
-    Parameters
-    ----------
-    used : Used
-        The columns, and what for.
-    law : AbstractFamily
-    design : Design
-        How columns become covariates.
-    groups : LearnedGroups
-    """
+    """How rows are encoded and grouped: as a sample of them was."""
 
     used: Used
     law: AbstractFamily

@@ -29,17 +29,9 @@ _ELEMENTS = 1 << 21
 class Chunk:
     """Some consecutive rows, encoded; what all rows have alike is left out.
 
-    Parameters
-    ----------
-    number : int
-        Which chunk of the data it is: its weights depend on that.
-    x : (n, p)
-    y : (n,)
-        Outcomes, in the smallest type that holds them.
-    offset, trials, counts : (n,) or None
-        None where they are 0, 1 and 1.
-    groups : (n, R)
-        The group of each row in each partition; those of different partitions differ.
+    Its weights depend on its number. Of x (n, p), y and the further columns (n,) whole numbers are
+    in the smallest type that holds them; offset, trials and counts are None where they are 0, 1 and
+    1. Groups (n, R) are those of each row in each partition; no two partitions share one.
     """
 
     number: int
@@ -97,21 +89,9 @@ def _small(values: Array) -> Array:
 class Rules:
     """What is the same for every chunk.
 
-    Parameters
-    ----------
-    model : Model
-        With a family of one predictor.
-    scale_on : Cells
-        A small table whose mean and spread are those that coordinates are standardised by.
-    n_groups : int
-        Groups of all partitions together.
-    n_partitions : int
-    bins : Bins or None
-        Outcomes that are compared together, which hold all that occur; None where one of two
-        outcomes stands for both.
-    trials : (t,)
-        The numbers of trials that occur.
-    seed : int
+    The family has one predictor. Coordinates are standardised by mean and spread of the small table
+    `scale_on`. `n_groups` counts the groups of all partitions together. Bins hold all outcomes that
+    occur, as do `trials` their numbers; there are none where one of two outcomes stands for both.
     """
 
     model: Model

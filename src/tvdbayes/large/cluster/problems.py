@@ -19,19 +19,10 @@ __all__ = ["SummedGroups", "SummedRows", "UnitMasses"]
 
 @dataclass(frozen=True, eq=False)
 class UnitMasses:
-    """The masses of reweighted data, in the units that have any.
+    """The masses (U, B) of reweighted data, for draws (B,), in the units (U,) that have any.
 
-    Parameters
-    ----------
-    draws : (B,)
-        Numbers of the draws.
-    units : (U,)
-        The units that hold data.
-    share : (B,)
-        What a weight is multiplied with to be a mass: those of all rows add up to 1.
-    data : (U, B)
-    whole : (U, B) or None
-        Mass of each unit's group, where one of two outcomes stands for both.
+    A weight times its share (B,) is a mass: those of all rows add up to 1. `whole` is the mass of
+    each unit's group, where one of two outcomes stands for both.
     """
 
     draws: IntArray
@@ -63,9 +54,7 @@ class UnitMasses:
         """The draws in these places."""
         whole = None if self.whole is None else self.whole.take(index, axis=1)
         data = self.data.take(index, axis=1)
-        return replace(
-            self, draws=self.draws[index], share=self.share[index], data=data, whole=whole
-        )
+        return UnitMasses(self.draws[index], self.units, self.share[index], data, whole)
 
     def compare(self, mass: Array) -> AbstractComparison:
         """These masses against those of the model (U, B)."""
@@ -118,10 +107,8 @@ class _AbstractSummed(ABC):
 class SummedGroups(_AbstractSummed):
     """Data compared with the model unit by unit.
 
-    Parameters
-    ----------
-    anchor : (d, U, 1)
-        Derivatives of the units' masses as a share of these, taken once; see `PooledUnits`.
+    The anchor (d, U, 1) is the derivative of the units' masses as a share of these, taken once; see
+    `PooledUnits`.
     """
 
     anchor: Array

@@ -48,25 +48,11 @@ def solve_rows(
     ridge: float,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Solved, list[Solved]]:
-    """Solve the unweighted data from two starts (d,), and from there the draws.
+    """Solve the unweighted data, and from there the draws, in blocks.
 
-    Parameters
-    ----------
-    rows : AbstractRows
-    start, ordinary : (d,)
-        Robust estimate and maximum likelihood of a sample, in the user's coordinates.
-    n_draws : int
-    ridge : float
-        Penalty on the variance of the linear predictor; never on the likelihood fit.
-    progress : callable, optional
-        Called with the draws done and the draws in all.
-
-    Returns
-    -------
-    unweighted : Solved
-        The minimisers of the unweighted data, one of each kind.
-    blocks : list of Solved
-        Those of the draws.
+    The search starts from the robust estimate and maximum likelihood (d,) of a sample, in the
+    user's coordinates. The ridge penalises the variance of the linear predictor, and never the
+    likelihood fit; `progress` is called with the draws done and the draws in all.
     """
     bound = rows.rules.bound
     starts = bound.from_user(np.column_stack([start, ordinary]))
