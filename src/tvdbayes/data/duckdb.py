@@ -1,6 +1,5 @@
 """Files grouped by DuckDB, which runs in this process and may read no other files."""
 
-import csv
 import glob
 import os
 import shutil
@@ -13,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from tvdbayes._errors import DataError, SettingsError, first_line
-from tvdbayes.data.files import CSV, PARQUET, csv_names
+from tvdbayes.data.files import CSV, PARQUET, csv_names, reading, require_known
 
 __all__ = [
     "SQL_EXTRA",
@@ -101,12 +100,8 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
             f"There is no file {text!r:.200}. Check the name and the working directory. For a "
             "table on another machine pass an Ibis table."
         )
-    odd = [f for f in files if Path(f).suffix.lower() not in PARQUET + CSV]
-    if odd:
-        raise DataError(
-            f"Files are read as CSV or Parquet, by their ending; got {Path(odd[0]).name!r}. "
-            "Read it yourself and pass the data frame."
-        )
+    for file in files:
+        require_known(Path(file))
     if not all(map(_is_text, files)):
         raise DataError(f"{text!r} holds files whose names are not valid text. Rename them.")
     if len(set(map(is_csv, files))) > 1:
@@ -142,8 +137,7 @@ def open_files(files: Sequence[str], sep: str = ",") -> Any:
         table = backend.read_csv(names, **options)
     except Exception as error:
         # DuckDB has many kinds of its own; all mean that the files cannot be read.
-        text = first_line(error)
-        raise DataError(f"{files[0]!r} cannot be read: {text}") from error
+        raise DataError(f"{files[0]!r} cannot be read: {first_line(error)}") from error
     named = {name for file in files for name in csv_names(Path(file), sep) if name}
     if not named <= set(table.columns):
         raise DataError(
@@ -155,17 +149,12 @@ def open_files(files: Sequence[str], sep: str = ",") -> Any:
 
 def names_of(file: str, sep: str = ",") -> Sequence[str]:
     """The names of the columns of a file."""
-    try:
+    with reading(file):
         if is_csv(file):
             return csv_names(Path(file), sep)
         from pyarrow.parquet import read_schema
 
         return list(read_schema(file).names)
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file!r} is not UTF-8 text. Save it as UTF-8.") from error
-    except (ValueError, OSError, csv.Error) as error:
-        text = first_line(error)
-        raise DataError(f"{file!r} cannot be read: {text}") from error
 
 
 def require_cases(names: Sequence[str], where: str) -> None:

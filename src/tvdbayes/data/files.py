@@ -3,7 +3,8 @@
 import csv
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from io import StringIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ __all__ = [
     "n_rows_of",
     "read_file",
     "read_lines",
+    "reading",
+    "require_known",
     "typed_text",
 ]
 
@@ -36,12 +39,7 @@ _CHECKED_BYTES = 1 << 16
 def read_file(path: str | os.PathLike[str], sep: str = ",") -> pd.DataFrame:
     """The table in a CSV or Parquet file; `sep` stands between the values of a line of CSV."""
     path = Path(path)
-    kind = path.suffix.lower()
-    if kind not in (*CSV, *PARQUET):
-        raise DataError(
-            f"Files are read as CSV or Parquet, by their ending; got {path.name!r}. "
-            "Read it yourself and pass the data frame."
-        )
+    require_known(path)
     if os.path.isdir(path):
         raise DataError(f"{str(path)!r} is a folder. Give the name of a CSV or Parquet file.")
     # Not path.is_file(), which raises for names that are too long.
@@ -49,12 +47,31 @@ def read_file(path: str | os.PathLike[str], sep: str = ",") -> pd.DataFrame:
         raise DataError(
             f"There is no file {str(path)!r:.200}. Check the name and the working directory."
         )
-    try:
-        if kind in CSV:
+    with reading(str(path)):
+        if path.suffix.lower() in PARQUET:
+            frame = pd.read_parquet(path)
+        else:
             # The first line must name columns: pandas would make do with less.
             frame = read_lines(str(path), path, csv_names(path, sep), sep=sep)
-        else:
-            frame = pd.read_parquet(path)
+    if not len(frame):
+        raise DataError(f"{str(path)!r} has {len(frame.columns)} columns but no rows.")
+    return frame
+
+
+def require_known(path: Path) -> None:
+    """Raise unless the ending of a file is that of CSV or Parquet."""
+    if path.suffix.lower() not in (*CSV, *PARQUET):
+        raise DataError(
+            f"Files are read as CSV or Parquet, by their ending; got {path.name!r}. "
+            "Read it yourself and pass the data frame."
+        )
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Raise the errors of parsers as `DataError`: all mean that the file cannot be read."""
+    try:
+        yield
     except DataError:
         raise
     except ImportError as error:
@@ -63,16 +80,12 @@ def read_file(path: str | os.PathLike[str], sep: str = ",") -> pd.DataFrame:
         ) from error
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{str(path)!r} is not UTF-8 text (byte {error.object[error.start]:#04x} at "
+            f"{path!r} is not UTF-8 text (byte {error.object[error.start]:#04x} at "
             f"{error.start:,}). Save it as UTF-8, or read it with its encoding and pass the data "
             "frame."
         ) from error
     except (ValueError, OSError, csv.Error) as error:
-        # Parsers raise their own kinds of ValueError; all mean that the file cannot be read.
-        raise DataError(f"{str(path)!r} cannot be read: {first_line(error)}.") from error
-    if not len(frame):
-        raise DataError(f"{str(path)!r} has {len(frame.columns)} columns but no rows.")
-    return frame
+        raise DataError(f"{path!r} cannot be read: {first_line(error)}.") from error
 
 
 def n_rows_of(path: str | os.PathLike[str]) -> int:

@@ -213,9 +213,8 @@ class _Stages:
 
 def _profile_of(client: Any, pieces: Pieces, used: Used, law: AbstractFamily) -> DataProfile:
     """Profile all rows, and raise where a column cannot be used."""
-    parts = client.compute(
-        pieces.each(used.columns, DataProfile.at, [(used, law)] * len(pieces.parts))
-    )
+    asked = [(used, law)] * len(pieces.parts)
+    parts = pieces.start(client, used.columns, DataProfile.at, asked)
     profile: DataProfile = joined(client, parts, DataProfile.join)
     profile.check(used, law)
     return profile
@@ -228,12 +227,12 @@ def _chunks(client: Any, pieces: Pieces, profile: DataProfile, recipe: Recipe) -
         (shared, number, int(start), size) if size else None
         for number, (start, size) in enumerate(zip(starts, profile.sizes, strict=False))
     ]
-    chunks = client.compute(pieces.each(recipe.used.columns, encode_piece, mine))
+    chunks = pieces.start(client, recipe.used.columns, encode_piece, mine)
     dask_module("distributed").wait(chunks)
     for chunk in chunks:
         if chunk.status != "finished":
             result_of(chunk)
-    return list(chunks)
+    return chunks
 
 
 def _whole(

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +41,15 @@ class Pieces:
     parts: Sequence[Any]
     tasks: Callable[[list[str], Work], list[Work]]
 
-    def each(
-        self, used: Sequence[str], work: Work, more: Sequence[tuple[Any, ...] | None]
+    def start(
+        self, client: Any, used: Sequence[str], work: Work, more: Sequence[tuple[Any, ...] | None]
     ) -> list[Any]:
-        """Recipes for ``work(frame, *more)`` of each piece, these columns only.
+        """Let workers compute ``work(frame, *more)`` of each piece, these columns only.
 
         Pieces whose further arguments are None are left out.
         """
         tasks = zip(self.tasks(list(used), work), more, strict=True)
-        return [task(*rest) for task, rest in tasks if rest is not None]
+        return list(client.compute([task(*rest) for task, rest in tasks if rest is not None]))
 
 
 @dataclass(frozen=True)
@@ -60,11 +59,12 @@ class _Parquet:
     rows: tuple[tuple[str, int, int, int], ...]
 
     def read(self, used: list[str]) -> pd.DataFrame:
-        pa, parquet_file = _pyarrow()
+        import pyarrow as pa
+        from pyarrow.parquet import ParquetFile
 
         batches, names = [], list(dict.fromkeys(used))
         for path, group, first, last in self.rows:
-            with parquet_file(path) as file:
+            with ParquetFile(path) as file:
                 at = 0
                 # Group by group in small batches: a group may be larger than the worker's memory.
                 for batch in file.iter_batches(_BATCH, [group], names, use_threads=False):
@@ -137,8 +137,6 @@ def open_pieces(data: Any, chunk_rows: int) -> Pieces:
         )
     files = files_of(data)
     csv = is_csv(files[0])
-    if not csv:
-        _pyarrow()
     names = {path: list(names_of(path)) for path in files}
     columns = names[files[0]]
     for path, own in names.items():
@@ -174,20 +172,14 @@ def _partitions(data: Any) -> Pieces:
     return Pieces(list(data.columns), range(data.npartitions), tasks)
 
 
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        return import_module("pyarrow"), import_module("pyarrow.parquet").ParquetFile
-    except ImportError as error:
-        raise DataError("Parquet files need pyarrow. Run: pip install pyarrow") from error
-
-
 def _parquet_parts(files: list[str], chunk_rows: int) -> "list[_Parquet]":
     """Runs of so many rows over all row groups of all files; the last one is shorter."""
-    _, parquet_file = _pyarrow()
+    from pyarrow.parquet import ParquetFile
+
     runs: dict[int, list[tuple[str, int, int, int]]] = {}
     before = 0
     for path in files:
-        with parquet_file(path) as file:
+        with ParquetFile(path) as file:
             sizes = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
         for group, size in enumerate(sizes):
             at = 0

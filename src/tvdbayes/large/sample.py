@@ -66,7 +66,7 @@ def draw_sample(
         (rows[a:b] - (end - size), used.columns, size) if b > a else None
         for a, b, end, size in zip(cuts, cuts[1:], ends, profile.sizes, strict=False)
     ]
-    parts = client.compute(pieces.each(used.columns, some_rows, mine))
+    parts = pieces.start(client, used.columns, some_rows, mine)
     found: pd.DataFrame = joined(client, parts, join_frames)
     return found
 
