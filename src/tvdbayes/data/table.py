@@ -16,7 +16,7 @@ import pandas as pd
 
 from tvdbayes._errors import DataError, listing
 from tvdbayes._typing import Array, BoolArray, IntArray
-from tvdbayes._validate import no_column, one_of
+from tvdbayes._validate import no_column, not_finite, one_of
 from tvdbayes.data.grid import Coarsening
 
 __all__ = ["AbstractSource", "Missing", "Table", "Wanted", "require_unique"]
@@ -67,6 +67,13 @@ class Table:
         """Say how many input rows are wrong, and name the first, from flags of distinct rows."""
         spread = np.asarray(values, dtype=object)[self.index]
         return listing(wrong[self.index], spread, self.unit, self.rows)
+
+    def require_finite(self, names: Sequence[str], x: Array, where: str = "") -> None:
+        """Raise unless covariates (m, p) of the distinct rows are finite; name the first row."""
+        for name, column in zip(names, x.T, strict=True):
+            wrong = ~np.isfinite(column)
+            if wrong.any():
+                raise not_finite(name, f"{where}{self.listing(wrong, column)}")
 
     def of_input(self, numbers: IntArray) -> IntArray:
         """Numbers of distinct rows for every row of the input, -1 where it was left out."""

@@ -176,7 +176,10 @@ class DataProfile:
         n = len(frame)
         rows = open_data(frame).rows(used.columns) if n else frame
         least = {used.exposure: (0.0, False), used.weights: (0.0, True)}
-        counts = _counts(rows, used.weights)
+        # A column of text is rejected by `check`, not here.
+        counts = np.ones(n, bool)
+        if used.weights is not None and rows[used.weights].dtype.kind in "biuf":
+            counts = rows[used.weights].to_numpy() != 0
         columns = {
             name: ColumnProfile.of(rows[name], counts, name in used.levels, least.get(name))
             for name in used.columns
@@ -266,14 +269,6 @@ class DataProfile:
             rows += [row for _, row in column.ends or ()]
             rows += [row for some in column.levels.values() for row in some]
         return np.unique(np.array(rows, np.intp))
-
-
-def _counts(rows: pd.DataFrame, weights: str | None) -> BoolArray:
-    """Which rows have a weight; a column of text is rejected by `check`, not here."""
-    if weights is None or rows[weights].dtype.kind not in "biuf":
-        return np.ones(len(rows), bool)
-    counts: BoolArray = rows[weights].to_numpy() != 0
-    return counts
 
 
 def _trials(rows: pd.DataFrame, trials: str | float | None) -> Any:

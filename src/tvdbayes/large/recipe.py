@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 
 from tvdbayes._errors import DataError
-from tvdbayes._typing import Array, IntArray
-from tvdbayes._validate import not_finite
+from tvdbayes._typing import IntArray
 from tvdbayes.data.cells import Cells
 from tvdbayes.data.sources import Table, open_data
 from tvdbayes.formula.columns import numbers, offsets, trials_of
@@ -83,8 +82,11 @@ class Recipe:
         """Some rows as a table in which every row is its own x row, and their groups (R, n)."""
         used, n = self.used, len(frame)
         table = Table(open_data(frame).rows(used.columns), np.ones(n), np.arange(n), numbers_of, n)
+        x = np.ascontiguousarray(self.design.encode(table))
+        span = f"among rows {numbers_of[0]} to {numbers_of[-1]}, "
+        table.require_finite(self.design.names, x, span)
         cells = Cells.by_row(
-            self._covariates(table),
+            x,
             numbers(table, used.outcome),
             offset=offsets(table, used.offset, used.exposure),
             trials=trials_of(table, used.trials, self.law),
@@ -99,15 +101,6 @@ class Recipe:
                 for rows in np.split(np.arange(n), range(_LABELLED, n, _LABELLED))
             ]
         return cells, np.concatenate(groups, axis=1)
-
-    def _covariates(self, table: Table) -> Array:
-        x = np.ascontiguousarray(self.design.encode(table))
-        for name, column in zip(self.design.names, x.T, strict=True):
-            wrong = ~np.isfinite(column)
-            if wrong.any():
-                span = f"among rows {table.rows[0]} to {table.rows[-1]}"
-                raise not_finite(name, f"{span}, {table.listing(wrong, column)}")
-        return x
 
 
 def encode_piece(frame: pd.DataFrame, recipe: Recipe, number: int, first: int, size: int) -> Chunk:
