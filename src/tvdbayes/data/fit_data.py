@@ -137,25 +137,6 @@ class FitData:
     n_grouped: int | None = None
     n_dropped: int = 0
 
-    @classmethod
-    def of(
-        cls,
-        table: Table,
-        cell: IntArray,
-        outcome: str,
-        *,
-        offset: str | None,
-        exposure: str | None,
-        trials: str | float | None,
-        weights: str | None,
-    ) -> Self:
-        """What to remember of a table whose distinct rows went to these cells."""
-        columns = {str(name): Column.of(series) for name, series in table.frame.items()}
-        columns[outcome] = columns[outcome].named()
-        row = table.of_input(np.arange(len(table.counts)))
-        uses = (outcome, offset, exposure, trials, weights)
-        return cls(columns, table.counts, cell, row, *uses, table.n_grouped, table.n_dropped)
-
     @property
     def weighted(self) -> bool:
         """Whether input rows stand for more or less than one row each."""

@@ -27,8 +27,8 @@ __all__ = [
     "Task",
     "boxes_of",
     "by_key",
-    "means_by_method",
     "named",
+    "ranking",
 ]
 
 AS_PUBLISHED, CORRECTED = "as-published", "corrected"
@@ -132,10 +132,11 @@ def by_key(boxes: Sequence[Box]) -> dict[tuple[str, str, str], Box]:
     return {(box.setting, box.method, box.criterion): box for box in boxes}
 
 
-def means_by_method(boxes: Sequence[Box], setting: str, criterion: str) -> dict[str, float]:
-    """What each method scored in a setting on average."""
-    found = (box for box in boxes if (box.setting, box.criterion) == (setting, criterion))
-    return {box.method: box.mean for box in found}
+def ranking(boxes: Sequence[Box], setting: str, criterion: str, *, lower: bool = True) -> str:
+    """Methods from best to worst, with what they scored on average; lower or higher is better."""
+    found = {b.method: b.mean for b in boxes if (b.setting, b.criterion) == (setting, criterion)}
+    order = sorted(found, key=lambda method: found[method] if lower else -found[method])
+    return ", ".join(f"{method} {found[method]:.3f}" for method in order)
 
 
 def boxes_of(tasks: Sequence[Task], measured: Sequence[Measured]) -> list[Box]:

@@ -4,11 +4,13 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+
 from tvdbayes._errors import CollinearWarning, FormulaError, SettingsError, warn
 from tvdbayes._typing import IntArray
 from tvdbayes._validate import one_of
 from tvdbayes.data.cells import Cells, compress
-from tvdbayes.data.fit_data import FitData
+from tvdbayes.data.fit_data import Column, FitData
 from tvdbayes.data.sources import AbstractSource, Coarsening, Missing
 from tvdbayes.formula.columns import offsets, trials_of
 from tvdbayes.formula.design import Design, learn_design, read_further, without_dependent
@@ -57,14 +59,8 @@ def survey(
 ) -> Survey:
     """Read the columns that are used, check them, and encode them; see `fit` for the arguments."""
     one_of("collinear", collinear, ("error", "drop"))
-    reading, further = _read(formula, predictors, source.columns, network)
-    if trials is not None and reading.trials is not None:
-        raise SettingsError(
-            f"The formula names the trials ({reading.trials!r}), and so does trials={trials!r}. "
-            "Give them once."
-        )
+    reading, further = _read(formula, predictors, trials, source.columns, network)
     trials = reading.trials if trials is None else trials
-    options = {"offset": offset, "exposure": exposure, "weights": weights}
     exact = [reading.outcome, *([trials] if isinstance(trials, str) else [])]
     covariates = [*reading.columns, *(c for r in further.values() for c in r.columns)]
     added = [name for name in (offset, exposure) if name is not None]
@@ -73,7 +69,7 @@ def survey(
     family, y = family_and_outcome(family, link, table, reading.outcome)
     n_trials = trials_of(table, trials, family)
     family.check_outcomes(y[table.index], n_trials[table.index], table.unit, table.rows)
-    if family.n_main > 1 and (offset is not None or exposure is not None):
+    if family.n_main > 1 and added:
         raise SettingsError(
             f"The family {family.name!r} has a predictor for each level, so an offset or exposure "
             "has no place in it. Leave it out, or use it as a covariate."
@@ -83,36 +79,41 @@ def survey(
     if collinear == "drop":
         design, x, linear, left_out = without_dependent(design, x, linear)
     if left_out:
-        warn(
-            f"The other columns already determine {', '.join(map(repr, left_out))}; left out.",
-            CollinearWarning,
-        )
-    made = compress(
-        x,
-        y,
-        weights=table.counts,
-        offset=offsets(table, offset, exposure),
-        trials=n_trials,
-        names=design.names,
-    )
+        names = ", ".join(map(repr, left_out))
+        warn(f"The other columns already determine {names}; left out.", CollinearWarning)
+    shift = offsets(table, offset, exposure)
+    made = compress(x, y, weights=table.counts, offset=shift, trials=n_trials, names=design.names)
     model = Model(family, linear)
     # A network has no coefficients that would be asked for by name.
     if network is None:
         _require_own_names(model.param_names(made.cells))
     else:
         model = replace(model, predictor=network)
+    columns = {str(name): Column.of(series) for name, series in table.frame.items()}
+    columns[reading.outcome] = columns[reading.outcome].named()
+    row = table.of_input(np.arange(len(table.counts)))
+    uses = (reading.outcome, offset, exposure, trials, weights)
+    grouped = (table.n_grouped, table.n_dropped)
+    data = FitData(columns, table.counts, made.cell_of_row, row, *uses, *grouped)
     rows = table.of_input(made.cell_of_row)
-    data = FitData.of(table, made.cell_of_row, reading.outcome, trials=trials, **options)
-    return Survey(
-        formula, model, made.cells, design, linear, left_out, rows, data, table.coarsening
-    )
+    found = (formula, model, made.cells, design, linear, left_out, rows, data)
+    return Survey(*found, table.coarsening)
 
 
 def _read(
-    formula: str, predictors: dict[str, str] | None, columns: list[str], network: MLP | None
+    formula: str,
+    predictors: dict[str, str] | None,
+    trials: str | float | None,
+    columns: list[str],
+    network: MLP | None,
 ) -> tuple[Reading, dict[str, Reading]]:
     """The formula, and those of further predictors by name."""
     reading = read_formula(formula, columns)
+    if trials is not None and reading.trials is not None:
+        raise SettingsError(
+            f"The formula names the trials ({reading.trials!r}), and so does trials={trials!r}. "
+            "Give them once."
+        )
     if network is not None and predictors:
         raise SettingsError(
             f"With network=, further predictors are constant; got covariates for "

@@ -15,7 +15,7 @@ from tvdbayes.experiments.contract import (
     Task,
     boxes_of,
     by_key,
-    means_by_method,
+    ranking,
 )
 from tvdbayes.experiments.network.labels import Scenario
 from tvdbayes.experiments.pictures import COLOURS, grid_panels, legend_below
@@ -118,11 +118,8 @@ def _wrong(known: Boxes, seen: Settings) -> str:
 
 def _order(known: Boxes, seen: Settings) -> str:
     """All methods from best to worst, each with as many draws."""
-    lines = []
-    for setting in seen:
-        means = means_by_method([*known.values()], setting, "log, few draws")
-        listed = ", ".join(f"{m} {means[m]:.3f}" for m in sorted(means, key=means.__getitem__))
-        lines.append(f"- {setting}: {listed}")
+    boxes = [*known.values()]
+    lines = [f"- {setting}: {ranking(boxes, setting, 'log, few draws')}" for setting in seen]
     head = "Methods from best to worst by the log score, all with the draws of those that have few:"
     return "\n".join([head, *lines])
 

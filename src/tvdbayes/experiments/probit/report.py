@@ -8,7 +8,7 @@ from tvdbayes.experiments.contract import (
     Measured,
     Report,
     Task,
-    means_by_method,
+    ranking,
 )
 from tvdbayes.experiments.pictures import grid_panels
 from tvdbayes.experiments.published import CLOSE, CRITERIA, agreement, compare, published
@@ -86,11 +86,9 @@ def _agreement(table: Sequence[dict[str, object]]) -> str:
 
 def _best(boxes: Sequence[Box]) -> str:
     """The best method of each data set by each score, by the mean over splits."""
-    lines = []
-    for setting in dict.fromkeys(box.setting for box in boxes):
-        for criterion in ("log", "brier", "calibration", "accuracy"):
-            means = means_by_method(boxes, setting, criterion)
-            order = sorted(means, key=lambda m: means[m] if criterion in _LOWER else -means[m])
-            listed = ", ".join(f"{method} {means[method]:.3f}" for method in order)
-            lines.append(f"- {setting}, {criterion}: {listed}")
+    lines = [
+        f"- {setting}, {score}: {ranking(boxes, setting, score, lower=score in _LOWER)}"
+        for setting in dict.fromkeys(box.setting for box in boxes)
+        for score in (*_LOWER, "accuracy")
+    ]
     return "Methods from best to worst, by the mean over splits:\n" + "\n".join(lines)
