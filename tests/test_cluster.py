@@ -14,26 +14,16 @@ import pytest
 
 import tvdbayes as tb
 from tvdbayes.large import fit as large
-from tvdbayes.large.cluster import (
-    AbstractRows,
-    Chunk,
-    DaskRows,
-    DataMasses,
-    HeldRows,
-    Likelihood,
-    ModelMasses,
-    RowWeights,
-    Rules,
-    groups_for,
-    solve_rows,
-    spread_of,
-)
-from tvdbayes.large.cluster import _groups as _groups_room
-from tvdbayes.large.cluster._problems import SummedRows, UnitMasses
-from tvdbayes.large.cluster._solve import _accuracy, _groups, _penalty
+from tvdbayes.large.cluster.chunks import Chunk, Rules, spread_of
+from tvdbayes.large.cluster.problems import SummedRows, UnitMasses
+from tvdbayes.large.cluster.rows import AbstractRows, DaskRows, _over, _sum, _tree
+from tvdbayes.large.cluster.solve import _accuracy, _groups, _penalty, solve_rows
+from tvdbayes.large.cluster.sums import DataMasses, Likelihood, ModelMasses
+from tvdbayes.large.cluster.weights import RowWeights
 from tvdbayes.large.fit import LargeFit, fit_large
 from tvdbayes.large.pieces import open_pieces
 from tvdbayes.large.profile import DataProfile
+from tvdbayes.large.sample import groups_for
 from tvdbayes.large.used import Used
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.partitions import Bins, learn_bins
@@ -45,6 +35,17 @@ distributed = pytest.importorskip("distributed")
 N_DRAWS = 5
 RIDGE = 1e-4
 FORMULA = "y ~ a + b"
+
+
+@dataclass(frozen=True, eq=False)
+class HeldRows(AbstractRows):
+    """Chunks in the memory of this process."""
+
+    rules: Rules
+    chunks: object
+
+    def total(self, wanted):
+        return _tree([_over(chunk, self.rules, wanted) for chunk in self.chunks], _sum)
 
 
 def yes_no(rng, n=12_000):
@@ -163,9 +164,8 @@ def test_distances_and_gradients_are_those_in_memory(both):
 def test_the_likelihood_is_that_in_memory(both):
     theta = both.near(N_DRAWS)
     here = Objective(both.layout, tb.KLD(), reference=both.reference).on(both.p)
-    share = both.groups(both.reference, both.draws).table.share
-    pull = _penalty(both.rows, 0.0, both.reference)
-    there = SummedRows(both.rows, both.draws, share, pull)
+    table = both.groups(both.reference, both.draws).table
+    there = SummedRows(both.rows, table, _penalty(both.rows, 0.0, both.reference))
     ours, theirs = there.at(theta).expansion, here.at(theta).expansion
     for name in ("merit", "grad", "hess"):
         np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), atol=1e-10)
@@ -173,7 +173,7 @@ def test_the_likelihood_is_that_in_memory(both):
 
 
 def test_draws_are_those_of_a_solve_in_memory(both):
-    alone, found = solve_rows(both.rows, both.beta, both.beta, n_draws=N_DRAWS, ridge=RIDGE)
+    alone, (found,) = solve_rows(both.rows, both.beta, both.beta, n_draws=N_DRAWS, ridge=RIDGE)
     bound = both.rules.bound
     same = np.ones(N_DRAWS)
     goal = _accuracy(both.rows, UnitMasses.make(both.rows, np.array([-1])))
@@ -226,7 +226,7 @@ def test_a_chunk_without_weight_adds_nothing():
 
 
 def test_groups_are_capped_and_learned_on_a_sample(monkeypatch):
-    monkeypatch.setattr(_groups_room, "MOST_GROUPS", 150)
+    monkeypatch.setattr("tvdbayes.large.sample._MOST_GROUPS", 150)
     _, cells, _ = yes_no(np.random.default_rng(0), 3000)
     many = groups_for(cells, 1e9, 4, 0)
     assert sorted(set(map(len, many.centres))) == [75, 150]
@@ -263,7 +263,8 @@ def flat(solved):
 
 
 def solve(rows, both):
-    return flat(solve_rows(rows, both.beta, both.beta, n_draws=2, ridge=RIDGE))
+    alone, (found,) = solve_rows(rows, both.beta, both.beta, n_draws=2, ridge=RIDGE)
+    return flat((alone, found))
 
 
 @dataclass(frozen=True, eq=False)
@@ -559,8 +560,9 @@ def test_profiles_of_pieces_add_up_to_the_profile_of_all():
     assert pieces.n_rows == whole.n_rows
     for name, column in whole.columns.items():
         other = pieces.columns[name]
-        assert (column.kind, column.gaps.n) == (other.kind, other.gaps.n)
-        assert not column.gaps.n or column.gaps.row == other.gaps.row == 10
+        gaps, others = column.faults["gaps"], other.faults["gaps"]
+        assert (column.kind, gaps.n) == (other.kind, others.n)
+        assert not gaps.n or gaps.row == others.row == 10
         assert column.ends == other.ends
         assert {k: set(v) for k, v in column.levels.items()} == {
             k: set(v) for k, v in other.levels.items()

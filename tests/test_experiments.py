@@ -34,7 +34,7 @@ from tvdbayes.experiments.contract import (
     boxes_of,
 )
 from tvdbayes.experiments.figure_1 import FigureOne
-from tvdbayes.experiments.poisson import PoissonExperiment, _released_scores
+from tvdbayes.experiments.poisson import PoissonExperiment
 from tvdbayes.experiments.probit import ProbitExperiment, _tvd
 from tvdbayes.experiments.published import Reading, compare, published
 from tvdbayes.experiments.released import descend, probit_irls, split, tables, weights
@@ -45,6 +45,7 @@ from tvdbayes.experiments.scores import (
     paper_criteria,
     proper_scores,
 )
+from tvdbayes.experiments.simulated import Simulated
 from tvdbayes.experiments.zero_inflation import ZeroInflation
 from tvdbayes.sampling.bootstrap import plan_of, solve_tables
 
@@ -307,7 +308,9 @@ def test_the_optimum_is_at_least_as_good_as_the_released_optimiser_finds():
 
 
 def test_negative_rates_count_in_errors_but_have_no_likelihood():
-    found = _released_scores(np.array([3.0, -5.0, -400.0]), np.array([2, 4]))
+    rows = np.ones((2, 1)), np.array([2, 4])
+    data = Simulated(*rows, *rows, np.ones(2, bool))
+    found = PoissonExperiment().released_scores(data, np.array([[3.0], [-5.0], [-400.0]]))
     assert found["abs_diff"][0] == pytest.approx((0 + 8) / 2)
     np.testing.assert_allclose(found["abs_err"], [(1 + 7) / 2, (1 + 9) / 2])
     np.testing.assert_allclose(found["pred_lik"], poisson.pmf([2, 4], 3.0))
@@ -374,14 +377,11 @@ def test_the_same_task_gives_the_same_numbers():
 
 
 def test_binomial_predictions_are_those_of_scipy():
-    from tvdbayes.experiments.simulated import Simulated
-    from tvdbayes.experiments.zero_inflation import _MODEL
-
     x = np.array([[1.0, 2.0], [1.0, 0.0], [1.0, 2.0]])
     y = np.array([3, 0, 8])
     data = Simulated(x, y, x, y, np.ones(3, bool), 8.0)
     draws = np.array([[0.3, 0.2], [0.1, 0.4]])
-    mean, log_pmf = data.predictions(_MODEL, draws)
+    mean, log_pmf = data.predictions(ZeroInflation.model, draws)
     prob = 1 / (1 + np.exp(-x @ draws.T))
     np.testing.assert_allclose(mean, 8 * prob)
     for row in range(3):

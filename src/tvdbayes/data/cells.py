@@ -98,6 +98,29 @@ class Cells:
         """Take a table that is already counted; repeated (x, y) are added up."""
         return cls.from_rows(x, y, weights=counts, offset=offset, trials=trials, names=names)
 
+    @classmethod
+    def by_row(
+        cls,
+        x: Array,
+        y: Array,
+        *,
+        names: tuple[str, ...],
+        offset: Array | None = None,
+        trials: Array | None = None,
+        counts: Array | None = None,
+    ) -> Self:
+        """Rows as they are: every row is an x row of its own, and equal ones stay apart."""
+        n, ones = len(x), np.ones(len(x))
+        return cls(
+            x,
+            np.zeros(n) if offset is None else offset,
+            ones if trials is None else trials,
+            np.arange(n),
+            y,
+            ones if counts is None else counts,
+            names,
+        )
+
     def merge(self, *others: "Cells") -> "Cells":
         """Add tables of the same columns: the table of all their rows together."""
         tables = (self, *others)
@@ -174,7 +197,8 @@ def compress(
         )
     if len(names) != p:
         raise DataError(f"{p} names are needed, one for each column of x; got {len(names)}.")
-    columns = {"y": y, **_optional(weights, offset, trials)}
+    given = {"weights": weights, "offset": offset, "trials": trials}
+    columns = {"y": y, **{k: _numbers(v, k, 1) for k, v in given.items() if v is not None}}
     for name, column in columns.items():
         if column.shape != (n,):
             raise DataError(
@@ -232,11 +256,6 @@ def _numbers(values: ArrayLike, name: str, ndim: int) -> Array:
             f"{name} must have {ndim} dimension(s); got shape {raw.shape}. Reshape it first."
         )
     return raw.astype(np.float64, copy=False)
-
-
-def _optional(*given: ArrayLike | None) -> dict[str, Array]:
-    names = ("weights", "offset", "trials")
-    return {n: _numbers(v, n, 1) for n, v in zip(names, given, strict=True) if v is not None}
 
 
 def _codes(column: Array) -> tuple[IntArray, int]:

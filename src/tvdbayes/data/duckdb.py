@@ -1,6 +1,5 @@
 """Files grouped by DuckDB, which runs in this process and may read no other files."""
 
-import csv
 import glob
 import os
 import shutil
@@ -13,8 +12,7 @@ from typing import Any
 import pandas as pd
 
 from tvdbayes._errors import DataError, SettingsError, first_line
-from tvdbayes.data.csv import csv_names
-from tvdbayes.data.files import CSV, PARQUET
+from tvdbayes.data.files import CSV, PARQUET, csv_names, reading, require_known
 
 __all__ = [
     "SQL_EXTRA",
@@ -22,6 +20,7 @@ __all__ = [
     "files_of",
     "is_csv",
     "is_pattern",
+    "names_of",
     "open_files",
     "register",
     "require_cases",
@@ -80,7 +79,11 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
             raise DataError(
                 f"The folder {text!r} cannot be listed: {first_line(error)}."
             ) from error
-        found = [f for f in inside if not _is_hidden(f.relative_to(text))]
+        found = [
+            f
+            for f in inside
+            if not any(part.startswith((".", "_")) for part in f.relative_to(text).parts)
+        ]
     elif is_pattern(text):
         found = [Path(f) for f in glob.glob(text, recursive=True)]
     else:
@@ -97,21 +100,13 @@ def files_of(path: str | os.PathLike[str]) -> list[str]:
             f"There is no file {text!r:.200}. Check the name and the working directory. For a "
             "table on another machine pass an Ibis table."
         )
-    odd = [f for f in files if Path(f).suffix.lower() not in PARQUET + CSV]
-    if odd:
-        raise DataError(
-            f"Files are read as CSV or Parquet, by their ending; got {Path(odd[0]).name!r}. "
-            "Read it yourself and pass the data frame."
-        )
+    for file in files:
+        require_known(Path(file))
     if not all(map(_is_text, files)):
         raise DataError(f"{text!r} holds files whose names are not valid text. Rename them.")
     if len(set(map(is_csv, files))) > 1:
         raise DataError(f"{text!r} holds both CSV and Parquet files. Give one kind.")
     return files
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in path.parts)
 
 
 def _is_text(name: str) -> bool:
@@ -126,7 +121,7 @@ def open_files(files: Sequence[str], sep: str = ",") -> Any:
     """An Ibis table of all rows of some files."""
     ibis = require_ibis()
     for file in files:
-        require_cases(_names_of(file, sep), f"{file!r}")
+        require_cases(names_of(file, sep), f"{file!r}")
     # DuckDB takes brackets and stars in a name for a pattern, unless they are escaped.
     names = [glob.escape(file) for file in files]
     backend = _connect(ibis)
@@ -142,8 +137,7 @@ def open_files(files: Sequence[str], sep: str = ",") -> Any:
         table = backend.read_csv(names, **options)
     except Exception as error:
         # DuckDB has many kinds of its own; all mean that the files cannot be read.
-        text = first_line(error)
-        raise DataError(f"{files[0]!r} cannot be read: {text}") from error
+        raise DataError(f"{files[0]!r} cannot be read: {first_line(error)}") from error
     named = {name for file in files for name in csv_names(Path(file), sep) if name}
     if not named <= set(table.columns):
         raise DataError(
@@ -153,18 +147,14 @@ def open_files(files: Sequence[str], sep: str = ",") -> Any:
     return table
 
 
-def _names_of(file: str, sep: str) -> Sequence[str]:
-    try:
+def names_of(file: str, sep: str = ",") -> Sequence[str]:
+    """The names of the columns of a file."""
+    with reading(file):
         if is_csv(file):
             return csv_names(Path(file), sep)
         from pyarrow.parquet import read_schema
 
         return list(read_schema(file).names)
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file!r} is not UTF-8 text. Save it as UTF-8.") from error
-    except (ValueError, OSError, csv.Error) as error:
-        text = first_line(error)
-        raise DataError(f"{file!r} cannot be read: {text}") from error
 
 
 def require_cases(names: Sequence[str], where: str) -> None:

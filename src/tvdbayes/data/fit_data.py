@@ -25,16 +25,9 @@ _NAMED_LEVELS = 20
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """The values of one column.
+    """The values (r,) of one column: numbers or booleans as they are, else numbers of levels.
 
-    Parameters
-    ----------
-    kind : str
-        "number", "boolean", "text", "category", or "ordered" for an ordered category.
-    values : (r,)
-        Numbers or booleans as they are; otherwise the number of each row's level.
-    levels : tuple
-        The levels in their order: as declared by a category, sorted for text.
+    Levels are in their order: as declared by a category, sorted for text.
     """
 
     kind: Literal["number", "boolean", "text", "category", "ordered"]
@@ -143,25 +136,6 @@ class FitData:
     weights: str | None = None
     n_grouped: int | None = None
     n_dropped: int = 0
-
-    @classmethod
-    def of(
-        cls,
-        table: Table,
-        cell: IntArray,
-        outcome: str,
-        *,
-        offset: str | None,
-        exposure: str | None,
-        trials: str | float | None,
-        weights: str | None,
-    ) -> Self:
-        """What to remember of a table whose distinct rows went to these cells."""
-        columns = {str(name): Column.of(series) for name, series in table.frame.items()}
-        columns[outcome] = columns[outcome].named()
-        row = table.of_input(np.arange(len(table.counts)))
-        uses = (outcome, offset, exposure, trials, weights)
-        return cls(columns, table.counts, cell, row, *uses, table.n_grouped, table.n_dropped)
 
     @property
     def weighted(self) -> bool:

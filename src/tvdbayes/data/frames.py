@@ -26,7 +26,7 @@ from tvdbayes._validate import (
 )
 from tvdbayes.data.cells import distinct_rows, totals
 from tvdbayes.data.slips import no_numbers
-from tvdbayes.data.table import AbstractSource, Missing, Table, require_unique, wanted
+from tvdbayes.data.table import AbstractSource, Table, Wanted, require_unique
 
 __all__ = ["FrameSource", "open_frame"]
 
@@ -52,24 +52,20 @@ class FrameSource(AbstractSource):
 
     def rows(self, used: Sequence[str]) -> pd.DataFrame:
         """Some columns, every row for itself, gaps and all."""
-        used, _ = wanted(self, used, None, "error")
-        return pd.DataFrame({name: _column(self.native[name], name) for name in used}, copy=False)
+        self.require(used)
+        found = {name: _column(self.native[name], name) for name in used}
+        return pd.DataFrame(found, copy=False)
 
-    def table(
-        self,
-        used: Sequence[str],
-        weights: str | None,
-        missing: Missing,
-        exact: Sequence[str] = (),
-    ) -> Table:
-        used, every = wanted(self, used, weights, missing)
-        columns = {name: _column(self.native[name], name) for name in every}
+    def group(self, wanted: Wanted) -> Table:
+        used, weights = wanted.used, wanted.weights
+        columns = {name: _column(self.native[name], name) for name in wanted.every}
         n = len(self.native)
         kept = np.ones(n, bool)
-        if missing == "drop":
+        if wanted.missing == "drop":
             for column in columns.values():
                 kept &= ~column.isna().to_numpy()
-            _say_dropped(n - int(kept.sum()), n)
+            if not kept.all():
+                warn(rows_left_out(n - int(kept.sum()), n), MissingRowsWarning)
         counts = np.ones(n)
         if weights is not None:
             counts = _weights(columns[weights], weights, kept)
@@ -145,7 +141,10 @@ def _plain(column: pd.Series, name: str) -> pd.Series:
         # Formulas calculate with columns: narrow numbers would overflow, or round, unseen.
         # What no float64 can hold becomes infinite here, and is refused as such.
         with np.errstate(over="ignore"):
-            return column if column.dtype in _WIDE else column.astype(_wide(column))
+            if column.dtype in _WIDE:
+                return column
+            whole = kind != "f" and bool((column <= _INT64.max).all())
+            return column.astype(np.int64 if whole else np.float64)
     if kind in "biuf":
         if kind == "b" and not column.isna().any():
             return column.astype(bool)
@@ -178,11 +177,6 @@ def _as_float(value: Any) -> float:
     except OverflowError:
         # As text of as many digits would be read; columns with infinite values are refused.
         return np.inf if value > 0 else -np.inf
-
-
-def _wide(column: pd.Series) -> type[np.number]:
-    whole = column.dtype.kind != "f" and bool((column <= _INT64.max).all())
-    return np.int64 if whole else np.float64
 
 
 def _codes(column: pd.Series, name: str) -> tuple[IntArray, int]:
@@ -218,8 +212,3 @@ def _weights(column: pd.Series, name: str, kept: BoolArray) -> Array:
     counts = np.where(kept, column.to_numpy(float), 0.0)
     check_weights(counts)
     return counts
-
-
-def _say_dropped(n_dropped: int, n: int) -> None:
-    if n_dropped:
-        warn(rows_left_out(n_dropped, n), MissingRowsWarning)

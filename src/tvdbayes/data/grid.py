@@ -85,16 +85,9 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class Coarsening:
-    """What rounding has done to the data.
+    """What rounding on a grid has done to the data: the share of the variance of each column lost.
 
-    Parameters
-    ----------
-    grid : Grid
-        As asked for.
-    lost : dict
-        Share of the variance of each rounded column that rounding takes away.
-    sample, rounded : pandas.DataFrame
-        The rows that the bins were learned on, before and after.
+    The rows that the bins were learned on are kept as they were, and rounded.
     """
 
     grid: Grid

@@ -1,6 +1,6 @@
 """A grid applied to a table: learned on a sample, used by the engine on all rows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import cycle
 from typing import Any
@@ -12,6 +12,7 @@ from tvdbayes._errors import DataError
 from tvdbayes._typing import Array
 from tvdbayes.data.duckdb import require_ibis
 from tvdbayes.data.grid import Coarsening, Grid, bin_expression, learn_cuts
+from tvdbayes.data.table import Wanted
 from tvdbayes.data.weigh import Weigh
 
 __all__ = ["Rounding", "learn_rounding"]
@@ -31,18 +32,8 @@ and large, so that they have no factor in common with the step of the sample."""
 class Rounding:
     """The bins of some columns, and what an engine must add up to know their means.
 
-    Parameters
-    ----------
-    grid : Grid
-        As asked for.
-    columns : tuple of str
-        What is rounded.
-    cuts : tuple of arrays
-        The values between the bins of each column.
-    centre, scale : (q,)
-        What makes the columns comparable, so that decimals can hold their squares.
-    sample : pandas.DataFrame
-        Rows that the bins were learned on.
+    Cuts are the values between the bins of each column; centre and scale (q,) make the columns
+    comparable, so that decimals can hold their squares. The bins were learned on the sample.
     """
 
     grid: Grid
@@ -117,21 +108,17 @@ class Rounding:
 def learn_rounding(
     rows: Any,
     n_rows: int,
-    used: Sequence[str],
+    wanted: Wanted,
     *,
-    exact: Sequence[str],
-    weigh: Weigh,
     grid: Grid,
     typed: Callable[[pd.DataFrame], pd.DataFrame],
 ) -> Rounding | None:
     """Learn the bins of a table of so many rows; None where no column has many values.
 
-    Columns in `exact` are never rounded; `typed` converts text to numbers or truth values.
+    The function `typed` converts text to numbers or truth values.
     """
-    weights = [] if weigh.weights is None else [weigh.weights]
-    wanted = list(dict.fromkeys([*used, *weights]))
-    sample = typed(_sample(rows, wanted, grid.sample, n_rows))
-    columns = _chosen(sample, used, exact, grid)
+    sample = typed(_sample(rows, wanted.every, grid.sample, n_rows))
+    columns = _chosen(sample, [name for name in wanted.used if name not in wanted.exact], grid)
     if not columns:
         return None
     values = sample[list(columns)].to_numpy(float)
@@ -148,10 +135,7 @@ def learn_rounding(
     )
 
 
-def _chosen(
-    sample: pd.DataFrame, used: Sequence[str], exact: Sequence[str], grid: Grid
-) -> tuple[str, ...]:
-    free = [name for name in used if name not in exact]
+def _chosen(sample: pd.DataFrame, free: list[str], grid: Grid) -> tuple[str, ...]:
     numbers = [name for name in free if sample[name].dtype.kind in "iuf"]
     if grid.columns is None:
         return tuple(name for name in numbers if sample[name].nunique() > _MANY)

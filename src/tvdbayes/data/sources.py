@@ -19,10 +19,9 @@ from tvdbayes.data.duckdb import (
 from tvdbayes.data.files import n_rows_of, read_file
 from tvdbayes.data.frames import FrameSource, open_frame
 from tvdbayes.data.grid import Coarsening, Grid
-from tvdbayes.data.registered import RegisteredFrame
 from tvdbayes.data.slips import mostly_numbers, no_numbers
-from tvdbayes.data.sql import MAX_CELLS, SqlSource
-from tvdbayes.data.table import AbstractSource, Missing, Table
+from tvdbayes.data.sql import MAX_CELLS, RegisteredFrame, SqlSource
+from tvdbayes.data.table import AbstractSource, Missing, Table, Wanted
 
 __all__ = [
     "MAX_CELLS",
@@ -34,7 +33,7 @@ __all__ = [
     "Missing",
     "SqlSource",
     "Table",
-    "files_of",
+    "Wanted",
     "mostly_numbers",
     "no_numbers",
     "open_data",

@@ -9,6 +9,8 @@ through Ibis, which quotes them.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import and_, or_
 from typing import Any
 
 import numpy as np
@@ -34,14 +36,15 @@ from tvdbayes._validate import (
     rows_left_out,
     whole_number,
 )
-from tvdbayes.data.csv import typed_text
-from tvdbayes.data.frames import open_frame
+from tvdbayes.data.duckdb import register, require_cases
+from tvdbayes.data.files import typed_text
+from tvdbayes.data.frames import FrameSource, open_frame
 from tvdbayes.data.grid import Coarsening, Grid
 from tvdbayes.data.rounding import Rounding, learn_rounding
-from tvdbayes.data.table import AbstractSource, Missing, Table, wanted
+from tvdbayes.data.table import AbstractSource, Missing, Table, Wanted
 from tvdbayes.data.weigh import Weigh
 
-__all__ = ["MAX_CELLS", "SqlSource"]
+__all__ = ["MAX_CELLS", "RegisteredFrame", "SqlSource"]
 
 _NAMED = 3
 """Columns that a message lists at most."""
@@ -52,20 +55,11 @@ MAX_CELLS = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class SqlSource(AbstractSource):
-    """A table that an engine can group.
+    """A table of Ibis, or any query on it, that an engine can group; refused if it has too many
+    distinct rows.
 
-    Parameters
-    ----------
-    expression : ibis.expr.types.Table
-        The table, or any query on it.
-    max_cells : int
-        Distinct rows from which on it is refused.
-    grid : Grid, optional
-        How the engine rounds continuous columns.
-    untyped : bool
-        Whether numbers and truth values are text, as in CSV.
-    levels : dict of pandas.CategoricalDtype
-        Columns of text that are categories, and their levels.
+    The engine rounds continuous columns to the grid. If untyped, numbers and truth values are text,
+    as in CSV. Columns of text that are categories have levels.
     """
 
     expression: Any
@@ -81,22 +75,16 @@ class SqlSource(AbstractSource):
     def columns(self) -> list[str]:
         return list(self.expression.columns)
 
-    def table(
-        self,
-        used: Sequence[str],
-        weights: str | None,
-        missing: Missing,
-        exact: Sequence[str] = (),
-    ) -> Table:
-        used, every = wanted(self, used, weights, missing)
+    def group(self, wanted: Wanted) -> Table:
+        used, every, weights = wanted.used, wanted.every, wanted.weights
         rows = self._plain(every, weights)
-        seen = _count_rows(rows, every, weights, missing)
-        rows = _without_gaps(rows, seen, missing)
+        seen = _count_rows(rows, every, weights, wanted.missing)
+        rows = _without_gaps(rows, seen, wanted.missing)
         if weights is not None:
             rows = rows.filter(rows[weights] > 0)
             check_weights(np.array([seen.largest_weight]))
         weigh = Weigh(weights, seen.largest_weight)
-        frame, coarsening = self._cells(rows, used, exact, weigh, seen.n_kept)
+        frame, coarsening = self._cells(rows, wanted, weigh, seen.n_kept)
         found = open_frame(frame).table(used, _count(used), "error")
         return replace(
             found,
@@ -107,16 +95,14 @@ class SqlSource(AbstractSource):
         )
 
     def _cells(
-        self, rows: Any, used: list[str], exact: Sequence[str], weigh: Weigh, n_rows: int
+        self, rows: Any, wanted: Wanted, weigh: Weigh, n_rows: int
     ) -> tuple[pd.DataFrame, Coarsening | None]:
         """The distinct rows with their counts, rounded where that is asked for."""
-        count = _count(used)
+        used, count = wanted.used, _count(wanted.used)
         rounding = None
         if self.grid is not None:
             with _engine_errors():
-                rounding = learn_rounding(
-                    rows, n_rows, used, exact=exact, weigh=weigh, grid=self.grid, typed=self._typed
-                )
+                rounding = learn_rounding(rows, n_rows, wanted, grid=self.grid, typed=self._typed)
         if rounding is None:
             self._require_few(rows, dict(zip(used, used, strict=True)))
             frame = _fetch(rows.group_by(used).aggregate(**{count: weigh.total(rows)}))
@@ -185,7 +171,8 @@ class SqlSource(AbstractSource):
             if n_cells <= self.max_cells:
                 return
             each = rows.aggregate(**{f"n_{j}": rows[c].nunique() for j, c in enumerate(names)})
-            counts = dict(zip(keys.values(), _first(each).values(), strict=True))
+            (line,) = each.to_pyarrow().to_pylist()
+        counts = {name: int(n or 0) for name, n in zip(keys.values(), line.values(), strict=True)}
         widest = sorted(counts, key=lambda name: -counts[name])[:_NAMED]
         grid = (
             "Round such columns in the engine (grid=20)"
@@ -201,18 +188,31 @@ class SqlSource(AbstractSource):
         )
 
 
+@dataclass(frozen=True, eq=False)
+class RegisteredFrame(AbstractSource):
+    """A data frame whose columns in use become a table of DuckDB's."""
+
+    frame: FrameSource
+    max_cells: int
+    grid: Grid | None
+
+    @property
+    def columns(self) -> list[str]:
+        return self.frame.columns
+
+    def group(self, wanted: Wanted) -> Table:
+        every = wanted.every
+        require_cases(every, "The data frame")
+        rows = self.frame.rows(every)
+        kinds = {name: rows[name].dtype for name in every}
+        levels = {n: kind for n, kind in kinds.items() if isinstance(kind, pd.CategoricalDtype)}
+        source = SqlSource(register(rows), self.max_cells, self.grid, levels=levels)
+        return source.group(wanted)
+
+
 @dataclass(frozen=True)
 class _TableCounts:
-    """Numbers of rows and gaps in a table, counted in one pass.
-
-    Parameters
-    ----------
-    n_rows, n_kept, n_gaps : int
-        Rows in all, rows that are fitted, and rows with a gap.
-    gaps : dict
-        Gaps by column, in rows that count.
-    largest_weight : float
-    """
+    """Rows in all, rows that are fitted, rows with a gap; gaps by column, in rows that count."""
 
     n_rows: int
     n_kept: int
@@ -235,15 +235,11 @@ def _count_rows(rows: Any, every: list[str], weights: str | None, missing: Missi
     whole = ~gap if missing == "drop" else None
 
     def number(*conditions: Any) -> Any:
-        held = [c for c in conditions if c is not None]
-        together = held[0]
-        for condition in held[1:]:
-            together = together & condition
-        return together.sum()
+        return reduce(and_, (c for c in conditions if c is not None)).sum()
 
     asked = {"n": rows.count(), "any_gap": gap.sum()}
     if alive is not None or whole is not None:
-        asked["kept"] = number(*(c for c in (alive, whole) if c is not None))
+        asked["kept"] = number(alive, whole)
     for j, name in enumerate(every):
         asked[f"gap_{j}"] = number(_gaps(rows, [name]), alive)
         if rows[name].type().is_floating():
@@ -269,14 +265,12 @@ def _count_rows(rows: Any, every: list[str], weights: str | None, missing: Missi
 
 def _gaps(rows: Any, names: Sequence[str]) -> Any:
     """Whether a row has a gap in one of these columns."""
-    missing = None
-    for name in names:
-        column = rows[name]
-        gap = column.isnull()
-        if column.type().is_floating():
-            gap = gap | column.isnan().fill_null(False)
-        missing = gap if missing is None else missing | gap
-    return missing
+
+    def gap(column: Any) -> Any:
+        nan = column.isnan().fill_null(False) if column.type().is_floating() else None
+        return column.isnull() if nan is None else column.isnull() | nan
+
+    return reduce(or_, (gap(rows[name]) for name in names))
 
 
 def _without_gaps(rows: Any, seen: _TableCounts, missing: Missing) -> Any:
@@ -287,12 +281,6 @@ def _without_gaps(rows: Any, seen: _TableCounts, missing: Missing) -> Any:
         return rows
     warn(rows_left_out(seen.n_gaps, seen.n_rows), MissingRowsWarning)
     return rows.filter(~_gaps(rows, list(seen.gaps)))
-
-
-def _first(aggregated: Any) -> dict[str, int]:
-    """The only line of some counts."""
-    (line,) = aggregated.to_pyarrow().to_pylist()
-    return {name: int(value or 0) for name, value in line.items()}
 
 
 def _fetch(grouped: Any) -> pd.DataFrame:

@@ -16,10 +16,10 @@ import pandas as pd
 
 from tvdbayes._errors import DataError, listing
 from tvdbayes._typing import Array, BoolArray, IntArray
-from tvdbayes._validate import no_column, one_of
+from tvdbayes._validate import no_column, not_finite, one_of
 from tvdbayes.data.grid import Coarsening
 
-__all__ = ["AbstractSource", "Missing", "Table", "require_unique", "wanted"]
+__all__ = ["AbstractSource", "Missing", "Table", "Wanted", "require_unique"]
 
 Missing = Literal["error", "drop"]
 
@@ -68,11 +68,29 @@ class Table:
         spread = np.asarray(values, dtype=object)[self.index]
         return listing(wrong[self.index], spread, self.unit, self.rows)
 
+    def require_finite(self, names: Sequence[str], x: Array, where: str = "") -> None:
+        """Raise unless covariates (m, p) of the distinct rows are finite; name the first row."""
+        for name, column in zip(names, x.T, strict=True):
+            wrong = ~np.isfinite(column)
+            if wrong.any():
+                raise not_finite(name, f"{where}{self.listing(wrong, column)}")
+
     def of_input(self, numbers: IntArray) -> IntArray:
         """Numbers of distinct rows for every row of the input, -1 where it was left out."""
         out = np.full(self.n_rows, -1)
         out[self.rows] = numbers[self.index]
         return out
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Columns to group by, and `every` one that is needed, with the weights."""
+
+    used: list[str]
+    every: list[str]
+    weights: str | None
+    missing: Missing
+    exact: Sequence[str]
 
 
 class AbstractSource(ABC):
@@ -83,7 +101,6 @@ class AbstractSource(ABC):
     def columns(self) -> list[str]:
         """Names of the columns."""
 
-    @abstractmethod
     def table(
         self,
         used: Sequence[str],
@@ -95,27 +112,25 @@ class AbstractSource(ABC):
 
         Columns in `exact` must stay as they are where others are rounded.
         """
+        one_of("missing", missing, ("error", "drop"))
+        used = list(dict.fromkeys(used))
+        every = list(dict.fromkeys(used if weights is None else [*used, weights]))
+        self.require(every)
+        return self.group(Wanted(used, every, weights, missing, exact))
+
+    @abstractmethod
+    def group(self, wanted: Wanted) -> Table:
+        """See `table`."""
+
+    def require(self, names: Sequence[str]) -> None:
+        """Raise unless there are columns of these names."""
+        for name in names:
+            if name not in self.columns:
+                raise DataError(no_column(name, self.columns))
 
     def whole(self) -> pd.DataFrame | None:
         """Every row with all columns, for data in memory."""
         return None
-
-
-def wanted(
-    source: AbstractSource, used: Sequence[str], weights: str | None, missing: Missing
-) -> tuple[list[str], list[str]]:
-    """The columns to group by, and all that are needed, each once; or an error that names one."""
-    one_of("missing", missing, ("error", "drop"))
-    used = list(dict.fromkeys(used))
-    every = list(dict.fromkeys(used if weights is None else [*used, weights]))
-    for name in every:
-        _require(name, source.columns)
-    return used, every
-
-
-def _require(name: object, columns: list[str]) -> None:
-    if name not in columns:
-        raise DataError(no_column(name, columns))
 
 
 def require_unique(names: Sequence[object]) -> None:

@@ -12,14 +12,9 @@ _EXACT = "decimal(38, 12)"
 
 @dataclass(frozen=True)
 class Weigh:
-    """What rows count for.
+    """What rows count for: a column of weights, or each once.
 
-    Parameters
-    ----------
-    weights : str or None
-        Their column; None where each counts once.
-    largest : float
-        The largest weight: fractions are kept to 12 digits after its first.
+    Fractions are kept to 12 digits after the first one of the largest weight.
     """
 
     weights: str | None

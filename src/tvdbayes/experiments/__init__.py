@@ -9,12 +9,7 @@ import pandas as pd
 
 from tvdbayes._errors import SettingsError
 from tvdbayes.experiments.atlas import ContaminationAtlas
-from tvdbayes.experiments.contract import (
-    AS_PUBLISHED,
-    CORRECTED,
-    AbstractExperiment,
-    Report,
-)
+from tvdbayes.experiments.contract import AS_PUBLISHED, CORRECTED, AbstractExperiment, Report
 from tvdbayes.experiments.figure_1 import FigureOne
 from tvdbayes.experiments.network import NetworkExperiment
 from tvdbayes.experiments.poisson import PoissonExperiment
@@ -35,15 +30,8 @@ __all__ = [
 def experiment_named(
     name: str, data: Path | None = None, device: str | None = None
 ) -> AbstractExperiment:
-    """The experiment of this name.
-
-    Parameters
-    ----------
-    name : str
-    data : Path, optional
-        The folder that holds the paper's data.
-    device : str, optional
-        Where networks are trained, such as "gpu".
+    """The experiment of this name; `data` is the folder of the paper's data, and networks are
+    trained on the `device`, such as "gpu".
     """
     known: tuple[AbstractExperiment, ...] = (
         FigureOne(),
@@ -73,22 +61,10 @@ def reproduce(
     n_jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
-    """Run an experiment and report on it; parts are kept in a folder and not run again.
+    """Run an experiment in one of its modes on some processes (-1: all cores), and report on it.
 
-    Parameters
-    ----------
-    experiment : AbstractExperiment
-        See `experiment_named`.
-    mode : str
-        One of its `modes`.
-    kept : Path
-        Where the parts are kept.
-    quick : bool
-        A few data sets and draws, to see how it looks.
-    n_jobs : int
-        Processes; -1 is one for each core.
-    progress : callable, optional
-        Called with the parts done and the parts in all.
+    Parts are kept in a folder and not run again; `progress` is called with the parts done and the
+    parts in all. A quick run has a few data sets and draws, to see how it looks.
     """
     if mode not in experiment.modes:
         raise SettingsError(
@@ -103,7 +79,11 @@ def reproduce(
 def write_report(report: Report, folder: Path, about: dict[str, object]) -> list[str]:
     """Write the table, the pictures, the numbers as JSON and the words; return the files' names."""
     pd.DataFrame(report.table).to_csv(folder / "table.csv", index=False)
-    table = [{name: _finite(value) for name, value in line.items()} for line in report.table]
+    # What is not a finite number is null in JSON.
+    table = [
+        {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in line.items()}
+        for line in report.table
+    ]
     numbers = json.dumps({**about, "results": table}, indent=1, allow_nan=False)
     (folder / "results.json").write_text(numbers + "\n")
     for name, text in {"agreement.txt": report.text, **report.pages}.items():
@@ -111,8 +91,3 @@ def write_report(report: Report, folder: Path, about: dict[str, object]) -> list
     for name, figure in report.figures.items():
         figure.savefig(folder / f"{name}.png", dpi=150)
     return sorted(path.name for path in folder.iterdir())
-
-
-def _finite(value: object) -> object:
-    """What is not a finite number is null in JSON."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -47,16 +47,10 @@ _CHAINS, _WARM_UP = 4, 1000
 
 @dataclass(frozen=True, eq=False)
 class FullBayes:
-    """Draws from an ordinary posterior, and how they were made.
+    """Draws (B, d) from an ordinary posterior, and how they were made.
 
-    Parameters
-    ----------
-    draws : (B, d)
-        In the user's coordinates.
-    efficiency : float
-        Independent draws that a proposal of the importance sampler was worth, from 0 to 1.
-    method : str
-        "importance", or "nuts" where the efficiency was too low.
+    The efficiency is what a proposal of the importance sampler was worth in independent draws, from
+    0 to 1; where it was too low, the method is "nuts" instead of "importance".
     """
 
     draws: Array

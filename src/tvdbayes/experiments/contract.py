@@ -26,7 +26,9 @@ __all__ = [
     "Report",
     "Task",
     "boxes_of",
+    "by_key",
     "named",
+    "ranking",
 ]
 
 AS_PUBLISHED, CORRECTED = "as-published", "corrected"
@@ -40,20 +42,10 @@ _RESAMPLES = 400
 
 @dataclass(frozen=True)
 class Task:
-    """One data set or one split of an experiment.
+    """One data set or one split: its number seeds all that is random in it.
 
-    Parameters
-    ----------
-    mode : str
-        What the released code did, or what it should have done.
-    setting : str
-        The point on the horizontal axis, or the data set.
-    number : int
-        Which of the data sets or splits; it seeds all that is random.
-    n_draws : int
-        Posterior draws.
-    content : str
-        Checksum of the file that the data come from, if any.
+    A setting is a point on the horizontal axis, or a data set; `content` is the checksum of the
+    file that the data come from, if any.
     """
 
     mode: str
@@ -99,18 +91,10 @@ class Box:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What came out: a table, pictures by name, and words.
+    """What came out: a line for each setting, method and criterion, pictures, and words.
 
-    Parameters
-    ----------
-    table : list of dict
-        One line for each setting, method and criterion.
-    figures : dict
-        Pictures by the name of their file.
-    text : str
-        What agrees with what was published and what does not, and why.
-    pages : dict
-        Further texts by the name of their file.
+    The words say what agrees with what was published and what does not, and why. Pictures and
+    further pages have the names of their files.
     """
 
     table: list[dict[str, object]]
@@ -141,6 +125,18 @@ class AbstractExperiment(ABC):
 def named(method: str, scores: Measured) -> Measured:
     """What a method scored, from names of criteria to names of what is measured."""
     return {f"{method}|{criterion}": values for criterion, values in scores.items()}
+
+
+def by_key(boxes: Sequence[Box]) -> dict[tuple[str, str, str], Box]:
+    """Boxes by setting, method and criterion."""
+    return {(box.setting, box.method, box.criterion): box for box in boxes}
+
+
+def ranking(boxes: Sequence[Box], setting: str, criterion: str, *, lower: bool = True) -> str:
+    """Methods from best to worst, with what they scored on average; lower or higher is better."""
+    found = {b.method: b.mean for b in boxes if (b.setting, b.criterion) == (setting, criterion)}
+    order = sorted(found, key=lambda method: found[method] if lower else -found[method])
+    return ", ".join(f"{method} {found[method]:.3f}" for method in order)
 
 
 def boxes_of(tasks: Sequence[Task], measured: Sequence[Measured]) -> list[Box]:

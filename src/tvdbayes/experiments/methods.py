@@ -1,14 +1,15 @@
-"""The robust methods that experiments compare."""
+"""The methods that experiments compare."""
 
 from functools import partial
 
+from tvdbayes._typing import Array
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
 from tvdbayes.objective.divergences import DensityPower, Hellinger
 from tvdbayes.sampling.bootstrap import posterior_bootstrap
 from tvdbayes.sampling.posterior import Posterior
 
-__all__ = ["robust_fits"]
+__all__ = ["draws_of_all", "robust_fits"]
 
 
 def robust_fits(
@@ -23,3 +24,18 @@ def robust_fits(
         "Hellinger": few(divergence=Hellinger()),
         "density power": few(divergence=DensityPower()),
     }
+
+
+def draws_of_all(
+    model: Model,
+    cells: Cells,
+    others: dict[str, Array],
+    *,
+    seed: int,
+    n_draws: int,
+    n_few: int | None = None,
+) -> dict[str, Array]:
+    """Draws (B, d) of `robust_fits` and of maximum likelihood, beside those of other methods."""
+    fits = robust_fits(model, cells, seed, n_draws, n_few)
+    robust = {method: fit.draws for method, fit in fits.items()}
+    return {"TVD": robust["TVD"], "KLD": fits["TVD"].kld_draws} | others | robust

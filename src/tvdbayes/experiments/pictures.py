@@ -6,6 +6,7 @@ beyond are not shown, as in the paper. Published medians are white diamonds.
 
 from collections.abc import Collection, Mapping, Sequence
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -14,7 +15,7 @@ from matplotlib.patches import Patch
 from tvdbayes.experiments.contract import Box
 from tvdbayes.experiments.published import Reading
 
-__all__ = ["COLOURS", "box_panels", "grid_panels"]
+__all__ = ["COLOURS", "box_panels", "grid_panels", "legend_below"]
 
 COLOURS = {
     "TVD": "#009E73",
@@ -51,8 +52,7 @@ def box_panels(
     for ax, (criterion, label) in zip(panels, criteria.items(), strict=True):
         _draw(ax, boxes, methods, criterion, settings=settings, readings=readings)
         ax.set(xlabel=axis, title=label)
-    _legend(figure, methods, bool(readings))
-    figure.suptitle(title, fontsize=11)
+    _entitle(figure, methods, bool(readings), title)
     return figure
 
 
@@ -91,20 +91,22 @@ def _draw(
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def _legend(figure: Figure, methods: Sequence[str], published: bool) -> None:
-    handles: list[Patch | Line2D] = [
+def _entitle(figure: Figure, methods: Sequence[str], published: bool, title: str) -> None:
+    handles: list[Artist] = [
         Patch(facecolor=COLOURS[method], edgecolor="black", label=method) for method in methods
     ]
     if published:
         handles.append(
             Line2D([], [], ls="", marker="D", mfc="white", mec="black", label="published median")
         )
+    legend_below(figure, handles, min(len(handles), 7))
+    figure.suptitle(title, fontsize=11)
+
+
+def legend_below(figure: Figure, handles: Sequence[Artist], n_columns: int) -> None:
+    """A legend of all panels, below them."""
     figure.legend(
-        handles=handles,
-        loc="outside lower center",
-        ncols=min(len(handles), 7),
-        frameon=False,
-        fontsize=8,
+        handles=handles, loc="outside lower center", ncols=n_columns, frameon=False, fontsize=8
     )
 
 
@@ -133,6 +135,5 @@ def grid_panels(
             if ax in panels[0]:
                 ax.set_title(name, fontsize=10)
         row[0].set_ylabel(label)
-    _legend(figure, methods, bool(readings))
-    figure.suptitle(title, fontsize=11)
+    _entitle(figure, methods, bool(readings), title)
     return figure

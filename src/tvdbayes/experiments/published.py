@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 
@@ -40,18 +39,14 @@ class Reading:
 
 
 @cache
-def _results() -> Any:
-    text = files("tvdbayes.experiments").joinpath("published_results.json").read_text()
-    return json.loads(text)
-
-
 def published(experiment: str) -> dict[tuple[str, str, str], Reading]:
     """Published medians by setting, method and criterion.
 
     >>> published("epsilon")["8", "KLD", "abs_diff"]
     Reading(median=1.1887, pixel=0.0165)
     """
-    results = _results()[experiment]
+    text = files("tvdbayes.experiments").joinpath("published_results.json").read_text()
+    results = json.loads(text)[experiment]
     if experiment not in _AXES:
         # Vector paths: exact.
         return {

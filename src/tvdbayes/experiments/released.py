@@ -27,6 +27,7 @@ __all__ = [
     "probit_irls",
     "reference_bfgs",
     "split",
+    "split_nine_tenths",
     "tables",
     "weights",
 ]
@@ -53,6 +54,11 @@ def split(state: np.random.RandomState, n_rows: int, n_train: int) -> tuple[IntA
     """Rows to train on and rows to test on."""
     train = state.choice(n_rows, size=n_train, replace=False)
     return train, np.setdiff1d(np.arange(n_rows), train)
+
+
+def split_nine_tenths(state: np.random.RandomState, n_rows: int) -> tuple[IntArray, IntArray]:
+    """Nine tenths of the rows to train on, and the last tenth to test on."""
+    return split(state, n_rows, int(np.floor(0.9 * n_rows)))
 
 
 def tables(made: Compressed, row_weights: Array) -> Array:

@@ -90,7 +90,11 @@ def run_tasks(
             f"A process was killed, most likely for its memory, after {n_done} of {len(tasks)} "
             "parts, which are kept. Go on with fewer processes: n_jobs=1."
         ) from error
-    return [_measured(path, known) for path, known in zip(paths, found, strict=True)]
+    for place, path in enumerate(paths):
+        found[place] = found[place] or _load(path)
+        if found[place] is None:
+            raise StorageError(f"{str(path)!r} cannot be read back. Is the disk full?")
+    return [known for known in found if known is not None]
 
 
 def _measure(experiment: AbstractExperiment, task: Task, path: Path) -> None:
@@ -101,13 +105,6 @@ def _measure(experiment: AbstractExperiment, task: Task, path: Path) -> None:
     # Whole or not at all, also if two runs write the same part.
     arrays = {f"{key}.npy": np.asarray(value, float) for key, value in found.items()}
     write_archive(path, {"format": _FORMAT, "version": _VERSION, "part": path.stem}, arrays)
-
-
-def _measured(path: Path, known: Measured | None) -> Measured:
-    found = _load(path) if known is None else known
-    if found is None:
-        raise StorageError(f"{str(path)!r} cannot be read back. Is the disk full?")
-    return found
 
 
 def _load(path: Path) -> Measured | None:

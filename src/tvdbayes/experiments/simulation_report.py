@@ -1,6 +1,7 @@
 """The report on a simulation: the paper's three panels, its medians beside ours, and words."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -37,15 +38,14 @@ def simulation_report(
     """Boxes by setting; settings that end with the suffix are of a second design."""
     boxes = boxes_of(tasks, measured)
     settings = list(dict.fromkeys(task.setting for task in tasks))
+    readings = published(experiment) if mode == AS_PUBLISHED else {}
+    table = compare(boxes, readings)
+    picture = partial(box_panels, boxes, axis=axis, readings=readings)
     if mode == AS_PUBLISHED:
-        readings = published(experiment)
-        table = compare(boxes, readings)
         names = {setting: setting for setting in settings}
         title = "As published: the released code's data, splits and weights"
         figures = {
-            name: box_panels(
-                boxes, methods, _PAPER, settings=names, axis=axis, readings=readings, title=title
-            )
+            name: picture(methods, _PAPER, settings=names, title=title)
             for name, methods in (("figure", _PUBLISHED), ("figure_bayes", _APPENDIX))
         }
         return Report(table, figures, _agreement(table, boxes))
@@ -54,16 +54,9 @@ def simulation_report(
         members = [s for s in settings if bool(design) == bool(suffix and s.endswith(suffix))]
         names = {setting: setting.removesuffix(suffix) for setting in members}
         for kind, criteria in (("figure", _PAPER), ("figure_proper", _PROPER)):
-            figures[f"{kind}{'_design_of_code' if design else ''}"] = box_panels(
-                boxes,
-                _ALL,
-                criteria,
-                settings=names,
-                axis=axis,
-                readings={},
-                title=f"Corrected{design}",
-            )
-    return Report(compare(boxes, {}), figures, _best(boxes, settings))
+            name = f"{kind}{'_design_of_code' if design else ''}"
+            figures[name] = picture(_ALL, criteria, settings=names, title=f"Corrected{design}")
+    return Report(table, figures, _best(boxes, settings))
 
 
 def _agreement(table: Sequence[dict[str, object]], boxes: Sequence[Box]) -> str:

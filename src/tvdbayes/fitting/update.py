@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tvdbayes._errors import DataError, FamilyError
-from tvdbayes.data.sources import AbstractSource, Data, Missing, Table, open_source
+from tvdbayes.data.sources import AbstractSource, Data, Table, Wanted, open_source
 from tvdbayes.fitting.fit_formula import fit_with
 from tvdbayes.fitting.join import join
 from tvdbayes.fitting.record import Fit
@@ -31,14 +31,11 @@ class _Read(AbstractSource):
         """Names of the columns."""
         return list(self.read.frame.columns)
 
-    def table(
-        self,
-        used: Sequence[str],
-        weights: str | None,
-        missing: Missing,
-        exact: Sequence[str] = (),
-    ) -> Table:
-        """The table, whose columns are those in use."""
+    def require(self, names: Sequence[str]) -> None:
+        """The columns are those in use; of the weights only the counts have been kept."""
+
+    def group(self, wanted: Wanted) -> Table:
+        """The table as it is."""
         return self.read
 
 

@@ -13,7 +13,7 @@ from formulaic.errors import DataMismatchWarning
 
 from tvdbayes._errors import DataError, FamilyError, FormulaError, SettingsError
 from tvdbayes._typing import Array
-from tvdbayes._validate import is_number, not_finite, not_numbers
+from tvdbayes._validate import is_number, not_numbers
 from tvdbayes.data.sources import Table, mostly_numbers, no_numbers
 from tvdbayes.formula.guard import Reading, calculated_with, not_by_category
 from tvdbayes.formula.names import alias_of, as_written, readable
@@ -160,10 +160,7 @@ def encode(reading: Reading, table: Table) -> tuple[Array, tuple[str, ...], Mode
             f"The term {as_written(empty[0])!r} makes no column (a single level?). Leave it out."
         )
     _require_levels_told_apart(spec)
-    for name, column in zip(names, x.T, strict=True):
-        wrong = ~np.isfinite(column)
-        if wrong.any():
-            raise not_finite(name, table.listing(wrong, column))
+    table.require_finite(names, x)
     return x, names, spec
 
 

@@ -40,14 +40,8 @@ def columns_of(spec: ModelSpec) -> set[str]:
 class Design:
     """How columns of the data become covariates: learned on one table, replayed on any other.
 
-    Parameters
-    ----------
-    encoding : formulaic.ModelSpec
-        The encoding of the main formula: levels, contrasts, and what transforms remember.
-    more_encodings : dict of formulaic.ModelSpec
-        Those of further predictors, by name.
-    names : tuple of str
-        The covariates, the columns of x.
+    Encodings of the main formula and of further predictors remember levels, contrasts, and what
+    transforms have seen; the covariates, the columns of x, have names.
     """
 
     encoding: ModelSpec

@@ -36,11 +36,11 @@ def family_and_outcome(
     """The family, with levels read from the data where it needs them, and the outcome."""
     column = table.frame[outcome]
     if isinstance(family, str) and family in _BY_LEVELS:
-        kind = family.capitalize()
+        kind, some = family.capitalize(), ", ".join(map(repr, column.unique()[:2].tolist()))
         refuse_slips(
             table,
             outcome,
-            f"If they are levels, name all of them: family=tb.{kind}(({_some(column)}, ...)).",
+            f"If they are levels, name all of them: family=tb.{kind}(({some}, ...)).",
         )
         levels = _levels(column, ordered=family == "ordinal")
         if family == "categorical":
@@ -118,10 +118,6 @@ def _levels(column: pd.Series, ordered: bool) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         raise DataError(f"Two levels of {column.name!r} read the same: {', '.join(names)}.")
     return names
-
-
-def _some(column: pd.Series) -> str:
-    return ", ".join(map(repr, column.unique()[:2].tolist()))
 
 
 def _name(level: object) -> str:

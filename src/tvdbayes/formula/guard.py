@@ -142,13 +142,13 @@ def _read(formula: str, columns: Collection[str]) -> Reading:
         raise FormulaError(
             f"The outcome {outcome!r} also stands among the terms. Leave it out there."
         )
+
+    def place(column: str) -> int:
+        found = re.search(rf"\b{re.escape(alias_of(column))}\b", terms)
+        return 0 if found is None else found.start()
+
     # In the order of the formula, so that names decide nothing.
-    return Reading(outcome, parsed, tuple(sorted(used, key=lambda c: _place(c, terms))), trials)
-
-
-def _place(column: str, terms: str) -> int:
-    found = re.search(rf"\b{re.escape(alias_of(column))}\b", terms)
-    return 0 if found is None else found.start()
+    return Reading(outcome, parsed, tuple(sorted(used, key=place)), trials)
 
 
 def _outcome(left: str, columns: Collection[str]) -> tuple[str | None, str | None]:
@@ -295,7 +295,7 @@ def _check_expression(expression: str, columns: Collection[str]) -> set[str]:
     if _depth(tree) > _DEEPEST:
         raise FormulaError(f"{text!r:.80} is nested too deeply. Compute the column beforehand.")
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    called = {id(node.func): node for node in calls}
+    called = {id(call.func): call for call in calls}
     options = {id(option) for call in calls for option in call.args[1:]}
     options |= {id(keyword.value) for call in calls for keyword in call.keywords}
     used = set()

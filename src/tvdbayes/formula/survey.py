@@ -4,11 +4,13 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+
 from tvdbayes._errors import CollinearWarning, FormulaError, SettingsError, warn
 from tvdbayes._typing import IntArray
 from tvdbayes._validate import one_of
 from tvdbayes.data.cells import Cells, compress
-from tvdbayes.data.fit_data import FitData
+from tvdbayes.data.fit_data import Column, FitData
 from tvdbayes.data.sources import AbstractSource, Coarsening, Missing
 from tvdbayes.formula.columns import offsets, trials_of
 from tvdbayes.formula.design import Design, learn_design, read_further, without_dependent
@@ -23,28 +25,10 @@ __all__ = ["Survey", "survey"]
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What a formula makes of a table of data.
+    """What a formula makes of a table of data; the fields of `Fit` of the same name are these.
 
-    Parameters
-    ----------
-    formula : str
-        As given.
-    model : Model
-        The family of the outcome, and which predictor uses which covariate.
-    cells : Cells
-        Distinct covariates and outcome, with counts.
-    design : Design
-        How columns become covariates, to encode new data in the same way.
-    linear : Linear
-        Which predictor uses which covariate.
-    left_out : tuple of str
-        Columns that others determine, left out by ``collinear="drop"``.
-    cell_of_row : (n,)
-        The cell of each input row, -1 where it was left out.
-    data : FitData
-        The distinct rows of the columns in use.
-    coarsening : Coarsening or None
-        What rounding by an engine has done to them.
+    The model has `linear` for its predictor, which says which predictor uses which covariate, or a
+    network; `coarsening` is what rounding by an engine has done to the data.
     """
 
     formula: str
@@ -75,66 +59,67 @@ def survey(
 ) -> Survey:
     """Read the columns that are used, check them, and encode them; see `fit` for the arguments."""
     one_of("collinear", collinear, ("error", "drop"))
-    reading, further = _read(formula, predictors, source.columns, network)
-    trials = reading.trials if trials is None else _only_once(reading, trials)
-    options = {"offset": offset, "exposure": exposure, "weights": weights}
+    reading, further = _read(formula, predictors, trials, source.columns, network)
+    trials = reading.trials if trials is None else trials
     exact = [reading.outcome, *([trials] if isinstance(trials, str) else [])]
     covariates = [*reading.columns, *(c for r in further.values() for c in r.columns)]
-    covariates += [name for name in (offset, exposure) if name is not None]
-    used = [reading.outcome, *covariates, *exact[1:]]
+    added = [name for name in (offset, exposure) if name is not None]
+    used = [reading.outcome, *covariates, *added, *exact[1:]]
     table = source.table(used, weights, missing, exact)
     family, y = family_and_outcome(family, link, table, reading.outcome)
     n_trials = trials_of(table, trials, family)
     family.check_outcomes(y[table.index], n_trials[table.index], table.unit, table.rows)
-    _require_one_predictor(family, offset, exposure)
+    if family.n_main > 1 and added:
+        raise SettingsError(
+            f"The family {family.name!r} has a predictor for each level, so an offset or exposure "
+            "has no place in it. Leave it out, or use it as a covariate."
+        )
     design, x, linear = learn_design(reading, further, family, table)
     left_out: tuple[str, ...] = ()
     if collinear == "drop":
         design, x, linear, left_out = without_dependent(design, x, linear)
-        _say_left_out(left_out)
-    made = compress(
-        x,
-        y,
-        weights=table.counts,
-        offset=offsets(table, offset, exposure),
-        trials=n_trials,
-        names=design.names,
-    )
+    if left_out:
+        names = ", ".join(map(repr, left_out))
+        warn(f"The other columns already determine {names}; left out.", CollinearWarning)
+    shift = offsets(table, offset, exposure)
+    made = compress(x, y, weights=table.counts, offset=shift, trials=n_trials, names=design.names)
     model = Model(family, linear)
     # A network has no coefficients that would be asked for by name.
     if network is None:
         _require_own_names(model.param_names(made.cells))
     else:
         model = replace(model, predictor=network)
+    columns = {str(name): Column.of(series) for name, series in table.frame.items()}
+    columns[reading.outcome] = columns[reading.outcome].named()
+    row = table.of_input(np.arange(len(table.counts)))
+    uses = (reading.outcome, offset, exposure, trials, weights)
+    grouped = (table.n_grouped, table.n_dropped)
+    data = FitData(columns, table.counts, made.cell_of_row, row, *uses, *grouped)
     rows = table.of_input(made.cell_of_row)
-    data = FitData.of(table, made.cell_of_row, reading.outcome, trials=trials, **options)
-    return Survey(
-        formula, model, made.cells, design, linear, left_out, rows, data, table.coarsening
-    )
+    found = (formula, model, made.cells, design, linear, left_out, rows, data)
+    return Survey(*found, table.coarsening)
 
 
 def _read(
-    formula: str, predictors: dict[str, str] | None, columns: list[str], network: MLP | None
+    formula: str,
+    predictors: dict[str, str] | None,
+    trials: str | float | None,
+    columns: list[str],
+    network: MLP | None,
 ) -> tuple[Reading, dict[str, Reading]]:
     """The formula, and those of further predictors by name."""
     reading = read_formula(formula, columns)
+    if trials is not None and reading.trials is not None:
+        raise SettingsError(
+            f"The formula names the trials ({reading.trials!r}), and so does trials={trials!r}. "
+            "Give them once."
+        )
     if network is not None and predictors:
         raise SettingsError(
             f"With network=, further predictors are constant; got covariates for "
             f"{', '.join(map(repr, predictors))}. Leave predictors= or network= out."
         )
     return reading, read_further(predictors, reading.outcome, columns)
-
-
-def _require_one_predictor(
-    family: AbstractFamily, offset: str | None, exposure: str | None
-) -> None:
-    """Raise for an offset in a family that has a main predictor for each level."""
-    if family.n_main > 1 and (offset is not None or exposure is not None):
-        raise SettingsError(
-            f"The family {family.name!r} has a predictor for each level, so an offset or exposure "
-            "has no place in it. Leave it out, or use it as a covariate."
-        )
 
 
 def _require_own_names(names: tuple[str, ...]) -> None:
@@ -145,20 +130,3 @@ def _require_own_names(names: tuple[str, ...]) -> None:
             f"Two parameters would be called {twice[0]!r}: a term of the formula, and one of "
             "another predictor. Rename a column of the data."
         )
-
-
-def _say_left_out(names: tuple[str, ...]) -> None:
-    if names:
-        warn(
-            f"The other columns already determine {', '.join(map(repr, names))}; left out.",
-            CollinearWarning,
-        )
-
-
-def _only_once(reading: Reading, trials: str | float) -> str | float:
-    if reading.trials is not None:
-        raise SettingsError(
-            f"The formula names the trials ({reading.trials!r}), and so does trials={trials!r}. "
-            "Give them once."
-        )
-    return trials

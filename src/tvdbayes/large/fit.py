@@ -15,33 +15,29 @@ from tvdbayes._errors import (
     SettingsError,
     warn,
 )
-from tvdbayes._typing import IntArray
+from tvdbayes._typing import Array, BoolArray
 from tvdbayes._validate import whole_number
 from tvdbayes.fitting.progress import progress_bar
 from tvdbayes.fitting.record import Fit
 from tvdbayes.formula.family import family_by_name
-from tvdbayes.large.cluster import (
-    DaskRows,
-    Rules,
-    dask_module,
-    joined,
-    result_of,
-    scaled_up,
-    solve_rows,
-)
-from tvdbayes.large.pieces import AbstractPieces, open_pieces
+from tvdbayes.large.cluster.chunks import Rules
+from tvdbayes.large.cluster.rows import DaskRows, joined, result_of
+from tvdbayes.large.cluster.solve import solve_rows
+from tvdbayes.large.cluster.workers import dask_module
+from tvdbayes.large.pieces import Pieces, open_pieces
 from tvdbayes.large.profile import DataProfile
 from tvdbayes.large.recipe import Recipe, encode_piece
 from tvdbayes.large.record import LargeFit
-from tvdbayes.large.sample import draw_sample, fit_sample, recipe_of
+from tvdbayes.large.sample import draw_sample, fit_sample, recipe_of, scaled_up
 from tvdbayes.large.used import Used, columns_in_use
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import KLD, TVD
 from tvdbayes.objective.partitions import LearnedGroups, report_groups
+from tvdbayes.sampling.assembled import solutions
 from tvdbayes.sampling.bootstrap import AUTO_RIDGE, Solved
 from tvdbayes.sampling.rules import is_frequent, unsure
-from tvdbayes.solvers import Solution, Status
+from tvdbayes.solvers import Status
 
 __all__ = ["LargeFit", "fit_large"]
 
@@ -109,24 +105,23 @@ def fit_large(
     --------
     Workers are threads here; leave out ``client=`` to get a process for each core:
 
-    >>> import numpy as np, pandas as pd, tvdbayes as tb
+    >>> import pandas as pd, tvdbayes as tb
     >>> from dask.dataframe import from_pandas
     >>> from distributed import Client
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.normal(size=1000)
-    >>> y = rng.random(1000) < 1 / (1 + np.exp(-x))
-    >>> data = from_pandas(pd.DataFrame({"bought": y, "price": x}), npartitions=2)
+    >>> data = from_pandas(pd.DataFrame(tb.example_data()), npartitions=2)
     >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
-    ...     fit = tb.fit_large("bought ~ price", data, client=client, n_draws=2)
+    ...     fit = tb.fit_large("ill ~ age", data, client=client, n_draws=2)
     >>> fit
-    bought ~ price
+    ill ~ age
     <Bernoulli fit by tvd to 1,000 rows: 2 draws of 2 parameters, 100.0% certified minima>
     """
     law = _law(family, link)
-    _check(n_draws, seed, chunk_rows)
+    whole_number("n_draws", n_draws, 0)
+    whole_number("seed", seed, 0)
+    whole_number("chunk_rows", chunk_rows, 1)
     pieces = open_pieces(data, chunk_rows)
-    options = {"offset": offset, "exposure": exposure, "weights": weights}
-    used = columns_in_use(formula, pieces.columns, law, trials, options)
+    roles = {"offset": offset, "exposure": exposure, "weights": weights}
+    used = columns_in_use(formula, pieces.columns, law, trials, roles)
     with _cluster(client) as cluster, progress_bar(progress, "all rows") as report:
         stage = _Stages(n_draws, report)
         profile = _profile_of(cluster, pieces, used, law)
@@ -138,12 +133,10 @@ def fit_large(
             link=link,
             n_draws=n_draws,
             seed=seed,
-            offset=offset,
-            exposure=exposure,
             trials=trials,
-            weights=weights,
             ridge=ridge,
             progress=False,
+            **roles,
         )
         stage.done()
         recipe, rules = recipe_of(sample, used, profile, seed)
@@ -177,15 +170,6 @@ def _law(family: str | AbstractFamily, link: str | None) -> AbstractFamily:
             "rows with tvdbayes.fit."
         )
     return law
-
-
-def _check(n_draws: object, seed: object, chunk_rows: object) -> None:
-    for name, value, least in (
-        ("n_draws", n_draws, 0),
-        ("seed", seed, 0),
-        ("chunk_rows", chunk_rows, 1),
-    ):
-        whole_number(name, value, least)
 
 
 @contextmanager
@@ -227,55 +211,52 @@ class _Stages:
             self._report(self._n_done * self._each + n_done, self._total)
 
 
-def _profile_of(
-    client: Any, pieces: AbstractPieces, used: Used, law: AbstractFamily
-) -> DataProfile:
+def _profile_of(client: Any, pieces: Pieces, used: Used, law: AbstractFamily) -> DataProfile:
     """Profile all rows, and raise where a column cannot be used."""
-    parts = client.compute(pieces.each(used.columns, DataProfile.at, [(used, law)] * len(pieces)))
+    asked = [(used, law)] * len(pieces.parts)
+    parts = pieces.start(client, used.columns, DataProfile.at, asked)
     profile: DataProfile = joined(client, parts, DataProfile.join)
     profile.check(used, law)
     return profile
 
 
-def _chunks(client: Any, pieces: AbstractPieces, profile: DataProfile, recipe: Recipe) -> list[Any]:
+def _chunks(client: Any, pieces: Pieces, profile: DataProfile, recipe: Recipe) -> list[Any]:
     """Encode all pieces that have rows, on the workers, where they stay."""
     shared, starts = dask_module("dask").delayed(recipe, pure=False), np.cumsum((0, *profile.sizes))
     mine = [
         (shared, number, int(start), size) if size else None
         for number, (start, size) in enumerate(zip(starts, profile.sizes, strict=False))
     ]
-    chunks = client.compute(pieces.each(recipe.used.columns, encode_piece, mine))
+    chunks = pieces.start(client, recipe.used.columns, encode_piece, mine)
     dask_module("distributed").wait(chunks)
     for chunk in chunks:
         if chunk.status != "finished":
             result_of(chunk)
-    return list(chunks)
+    return chunks
 
 
 def _whole(
-    sample: Fit, groups: LearnedGroups, rules: Rules, solved: tuple[Solved, Solved], n_rows: int
+    sample: Fit,
+    groups: LearnedGroups,
+    rules: Rules,
+    solved: tuple[Solved, list[Solved]],
+    n_rows: int,
 ) -> Fit:
     """The draws of all rows in the place of those of the sample."""
-    cells, (alone, found) = sample.posterior.cells, solved
+    cells, (unweighted, blocks) = sample.posterior.cells, solved
     layout = Layout(rules.model, cells, groups, cells, rules.model.family.binary, rules.bins)
     report = report_groups(scaled_up(cells, n_rows), groups.name, layout.grouping)
+    n_draws = sum(block.distance.size for block in blocks)
+    fields = solutions(unweighted, blocks, n_draws)
+    for side, divergence in (("", TVD()), ("kld_", KLD())):
+        away = _runs_away(Objective(layout, divergence), fields[f"{side}draws"])
+        fields[f"{side}status"] = np.where(away, int(Status.SEPARATED), fields[f"{side}status"])
     posterior = replace(
         sample.posterior,
+        **fields,
         divergence=TVD(),
         partition=groups,
-        minimiser=alone.robust.theta[:, 0],
-        minimiser_distance=float(alone.distance[0]),
-        kld_minimiser=alone.likelihood.theta[:, 0],
-        draws=found.robust.theta.T,
-        distance=found.distance,
-        status=_status(Objective(layout, TVD()), found.robust),
-        n_iter=found.robust.n_iter,
-        decrement=found.robust.decrement,
-        residual=found.robust.residual,
-        kld_draws=found.likelihood.theta.T,
-        kld_distance=found.likelihood_distance,
-        kld_status=_status(Objective(layout, KLD()), found.likelihood),
-        shift=np.zeros(len(alone.robust.theta)),
+        shift=np.zeros_like(fields["minimiser"]),
         groups=report,
         bins=rules.bins,
         prepared=None,
@@ -283,13 +264,12 @@ def _whole(
     return replace(sample, posterior=posterior)
 
 
-def _status(objective: Objective, found: Solution) -> IntArray:
-    """How draws ended; whether an optimum is at infinity can be seen on the sample."""
+def _runs_away(objective: Objective, draws: Array) -> BoolArray:
+    """Whether the optimum of a draw is at infinity, which can be seen on the sample, (B,)."""
     layout = objective.layout
-    theta = layout.bound.from_user(found.theta)
-    problem = objective.on(np.repeat(layout.cells.p[:, None], theta.shape[1], axis=1))
-    away = objective.runs_away(problem, theta)
-    return np.where(away, int(Status.SEPARATED), found.status)
+    theta = layout.bound.from_user(draws.T)
+    problem = objective.on(np.repeat(layout.cells.p[:, None], len(draws), axis=1))
+    return objective.runs_away(problem, theta)
 
 
 def _warn_of(made: LargeFit) -> None:

@@ -1,24 +1,22 @@
 """Data cut into pieces that are read one by one: files, or the partitions of a Dask DataFrame."""
 
-import csv
 import io
 import os
 import sys
-import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from tvdbayes._errors import DataError, first_line
-from tvdbayes.data.sources import files_of
-from tvdbayes.large.cluster import dask_module, give_memory_back
+from tvdbayes.data.duckdb import files_of, is_csv, names_of
+from tvdbayes.data.files import read_lines
+from tvdbayes.large.cluster.workers import dask_module, give_memory_back
 
-__all__ = ["AbstractPieces", "open_pieces"]
+__all__ = ["Pieces", "open_pieces"]
 
 _BATCH = 1 << 16
 """Rows of Parquet that are read at a time, as a row group may be larger than memory."""
@@ -27,67 +25,31 @@ _BYTES_A_ROW = 128
 """What a row of CSV is taken for, to cut files into pieces of about so many rows."""
 
 
-class AbstractPieces(ABC):
-    """Data in pieces, of which each can be read anywhere, again and again."""
+Work = Callable[..., Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Data in pieces, of which each can be read anywhere, again and again.
+
+    Parts are stretches of files, or numbers of partitions. From names of columns and a function of
+    a frame, `tasks` makes one function for each piece: it takes the further arguments, and makes
+    Dask's recipe (`Delayed`).
+    """
 
     columns: list[str]
+    parts: Sequence[Any]
+    tasks: Callable[[list[str], Work], list[Work]]
 
-    @abstractmethod
-    def __len__(self) -> int:
-        """How many there are."""
-
-    @abstractmethod
-    def each(
-        self, used: Sequence[str], work: Callable[..., Any], more: Sequence[tuple[Any, ...] | None]
+    def start(
+        self, client: Any, used: Sequence[str], work: Work, more: Sequence[tuple[Any, ...] | None]
     ) -> list[Any]:
-        """Dask's recipes (`Delayed`) for ``work(frame, *more)`` of each piece, these columns only.
+        """Let workers compute ``work(frame, *more)`` of each piece, these columns only.
 
         Pieces whose further arguments are None are left out.
         """
-
-
-@dataclass(frozen=True, eq=False)
-class _Partitions(AbstractPieces):
-    """The partitions of a Dask DataFrame."""
-
-    columns: list[str]
-    data: Any
-
-    def each(
-        self, used: Sequence[str], work: Callable[..., Any], more: Sequence[tuple[Any, ...] | None]
-    ) -> list[Any]:
-        """See `AbstractPieces`."""
-        call = dask_module("dask").delayed(work, pure=False)
-        frames = self.data[list(used)].to_delayed()
-        return [
-            call(frame, *rest) for frame, rest in zip(frames, more, strict=True) if rest is not None
-        ]
-
-    def __len__(self) -> int:
-        return int(self.data.npartitions)
-
-
-@dataclass(frozen=True, eq=False)
-class _Files(AbstractPieces):
-    """Pieces of files: of each the columns, and how to read it."""
-
-    columns: list[str]
-    parts: "list[_Parquet] | list[_Csv]"
-
-    def each(
-        self, used: Sequence[str], work: Callable[..., Any], more: Sequence[tuple[Any, ...] | None]
-    ) -> list[Any]:
-        """See `AbstractPieces`."""
-        # Read and worked on by one task, so that nothing that was read waits in memory.
-        call = dask_module("dask").delayed(_read_and, pure=False)
-        return [
-            call(part, list(used), work, *rest)
-            for part, rest in zip(self.parts, more, strict=True)
-            if rest is not None
-        ]
-
-    def __len__(self) -> int:
-        return len(self.parts)
+        tasks = zip(self.tasks(list(used), work), more, strict=True)
+        return list(client.compute([task(*rest) for task, rest in tasks if rest is not None]))
 
 
 @dataclass(frozen=True)
@@ -97,11 +59,12 @@ class _Parquet:
     rows: tuple[tuple[str, int, int, int], ...]
 
     def read(self, used: list[str]) -> pd.DataFrame:
-        pa, parquet_file = _pyarrow()
+        import pyarrow as pa
+        from pyarrow.parquet import ParquetFile
 
         batches, names = [], list(dict.fromkeys(used))
         for path, group, first, last in self.rows:
-            with parquet_file(path) as file:
+            with ParquetFile(path) as file:
                 at = 0
                 # Group by group in small batches: a group may be larger than the worker's memory.
                 for batch in file.iter_batches(_BATCH, [group], names, use_threads=False):
@@ -143,120 +106,105 @@ class _Csv:
             )
         if not text.strip():
             return pd.DataFrame({name: [] for name in used})
-        with warnings.catch_warnings():
-            # Lines longer than the first are cut with a warning otherwise, and shift the columns.
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            try:
-                whole = pd.read_csv(
-                    io.BytesIO(text),
-                    header=None,
-                    names=list(self.names),
-                    index_col=False,
-                    low_memory=False,
-                )
-            except pd.errors.ParserWarning as error:
-                raise DataError(
-                    f"{self.path!r} has lines with more values than its first line names columns "
-                    f"({len(self.names)}). Name every column, and quote values that hold commas."
-                ) from error
-        return whole[list(used)]
+        table = io.BytesIO(text)
+        names = list(self.names)
+        return read_lines(self.path, table, names, header=None, names=names)[list(used)]
 
 
-def _read_and(
-    part: "_Parquet | _Csv", used: list[str], work: Callable[..., Any], *more: Any
-) -> Any:
-    found = work(_read(part, used), *more)
-    give_memory_back()
-    return found
-
-
-def _read(part: "_Parquet | _Csv", used: list[str]) -> pd.DataFrame:
+def _read_and(part: "_Parquet | _Csv", used: list[str], work: Work, *more: Any) -> Any:
     try:
-        return part.read(used)
+        frame = part.read(used)
     except DataError:
         raise
     except (ValueError, OSError, KeyError) as error:
         # Parsers have errors of their own; all mean that the file cannot be read.
         raise DataError(f"A part of the data cannot be read: {first_line(error)}") from error
+    found = work(frame, *more)
+    del frame
+    give_memory_back()
+    return found
 
 
-def open_pieces(data: Any, chunk_rows: int) -> AbstractPieces:
+def open_pieces(data: Any, chunk_rows: int) -> Pieces:
     """A Dask DataFrame, or files by a path, a pattern or a folder, cut into pieces of rows."""
     frames = sys.modules.get("dask.dataframe")
     if frames is not None and isinstance(data, frames.DataFrame):
-        odd = [name for name in data.columns if not isinstance(name, str)]
-        if odd:
-            raise DataError(f"Names of columns must be text; got {odd[0]!r}. Rename it.")
-        return _Partitions(list(data.columns), data)
+        return _partitions(data)
     if not isinstance(data, str | os.PathLike):
         raise DataError(
             "fit_large takes a Dask DataFrame, or a path, a pattern or a folder of Parquet or CSV "
             f"files; got {type(data).__name__}. Data that fit into memory go to tvdbayes.fit."
         )
     files = files_of(data)
-    if Path(files[0]).suffix.lower() == ".csv":
-        return _csv_pieces(files, chunk_rows)
-    return _parquet_pieces(files, chunk_rows)
+    csv = is_csv(files[0])
+    names = {path: list(names_of(path)) for path in files}
+    columns = names[files[0]]
+    for path, own in names.items():
+        _require_same(path, own, columns)
+    parts: Sequence[_Csv | _Parquet] = (
+        _csv_parts(names, chunk_rows) if csv else _parquet_parts(files, chunk_rows)
+    )
+    if not parts:
+        hints = (
+            "Check that something was written to them.",
+            "Their first line must name the columns.",
+        )
+        raise DataError(f"The files hold 0 rows. {hints[csv]}")
+
+    def tasks(used: list[str], work: Work) -> list[Work]:
+        # Read and worked on by one task, so that nothing that was read waits in memory.
+        call = dask_module("dask").delayed(_read_and, pure=False)
+        return [partial(call, part, used, work) for part in parts]
+
+    return Pieces(columns, parts, tasks)
 
 
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        return import_module("pyarrow"), import_module("pyarrow.parquet").ParquetFile
-    except ImportError as error:
-        raise DataError("Parquet files need pyarrow. Run: pip install pyarrow") from error
+def _partitions(data: Any) -> Pieces:
+    """The partitions of a Dask DataFrame."""
+    odd = [name for name in data.columns if not isinstance(name, str)]
+    if odd:
+        raise DataError(f"Names of columns must be text; got {odd[0]!r}. Rename it.")
+
+    def tasks(used: list[str], work: Work) -> list[Work]:
+        call = dask_module("dask").delayed(work, pure=False)
+        return [partial(call, frame) for frame in data[used].to_delayed()]
+
+    return Pieces(list(data.columns), range(data.npartitions), tasks)
 
 
-def _parquet_pieces(files: list[str], chunk_rows: int) -> _Files:
+def _parquet_parts(files: list[str], chunk_rows: int) -> "list[_Parquet]":
     """Runs of so many rows over all row groups of all files; the last one is shorter."""
-    _, parquet_file = _pyarrow()
-    columns: list[str] | None = None
-    parts: list[_Parquet] = []
-    rows: list[tuple[str, int, int, int]] = []
-    room = chunk_rows
+    from pyarrow.parquet import ParquetFile
+
+    runs: dict[int, list[tuple[str, int, int, int]]] = {}
+    before = 0
     for path in files:
-        try:
-            with parquet_file(path) as file:
-                names = list(file.schema_arrow.names)
-                sizes = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
-        except (ValueError, OSError) as error:
-            raise DataError(f"{path!r} cannot be read: {error}.") from error
-        columns = names if columns is None else columns
-        _require_same(path, names, columns)
+        with ParquetFile(path) as file:
+            sizes = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
         for group, size in enumerate(sizes):
             at = 0
             while at < size:
-                taken = min(room, size - at)
-                rows.append((path, group, at, at + taken))
-                at, room = at + taken, room - taken
-                if not room:
-                    parts.append(_Parquet(tuple(rows)))
-                    rows, room = [], chunk_rows
-    parts += [_Parquet(tuple(rows))] if rows else []
-    if not parts:
-        raise DataError("The files hold 0 rows. Check that something was written to them.")
-    return _Files(columns or [], parts)
+                number, taken = divmod(before + at, chunk_rows)
+                end = min(at + chunk_rows - taken, size)
+                runs.setdefault(number, []).append((path, group, at, end))
+                at = end
+            before += size
+    return [_Parquet(tuple(rows)) for rows in runs.values()]
 
 
-def _csv_pieces(files: list[str], chunk_rows: int) -> _Files:
+def _csv_parts(names: dict[str, list[str]], chunk_rows: int) -> "list[_Csv]":
     """Stretches of bytes; every line belongs to the one that it begins in."""
-    columns: list[str] | None = None
     parts: list[_Csv] = []
     size = chunk_rows * _BYTES_A_ROW
-    for path in files:
+    for path, own in names.items():
         with Path(path).open("rb") as file:
-            first_line = file.readline()
+            # Blank lines may come before the names.
+            while file.readline() in (b"\n", b"\r\n"):
+                pass
             begin, end = file.tell(), file.seek(0, os.SEEK_END)
-        try:
-            names = next(csv.reader([first_line.decode("utf-8-sig")]), [])
-        except UnicodeDecodeError as error:
-            raise DataError(f"{path!r} is not UTF-8 text. Save it as UTF-8.") from error
-        columns = names if columns is None else columns
-        _require_same(path, names, columns)
         starts = range(begin, end, size)
-        parts += [_Csv(path, at, min(at + size, end), tuple(names)) for at in starts]
-    if not parts:
-        raise DataError("The files hold 0 rows. Their first line must name the columns.")
-    return _Files(columns or [], parts)
+        parts += [_Csv(path, at, min(at + size, end), tuple(own)) for at in starts]
+    return parts
 
 
 def _require_same(path: str, names: list[str], columns: list[str]) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -60,25 +61,15 @@ Ends = tuple[tuple[float, int], tuple[float, int]]
 
 @dataclass(frozen=True, eq=False)
 class ColumnProfile:
-    """What a column holds.
+    """What a column of the kind "number", "truth" or "text" holds.
 
-    Parameters
-    ----------
-    kind : str
-        "number", "truth" or "text".
-    gaps, infinite, low, not_number : Violations
-        Values that are missing, not finite, below what the column may hold, or text that does not
-        read as a number.
-    ends : Ends or None
-    levels : dict
-        The first rows of each level, where they must be known.
+    Faults are values that are missing ("gaps"), not finite ("infinite"), below what the column may
+    hold ("low"), or text that does not read as a number ("not number"). Levels have their first
+    rows, where they must be known.
     """
 
     kind: str
-    gaps: Violations
-    infinite: Violations
-    low: Violations
-    not_number: Violations
+    faults: dict[str, Violations]
     ends: Ends | None
     levels: dict[object, tuple[int, ...]]
 
@@ -89,12 +80,11 @@ class ColumnProfile:
         """Profile a column; values of rows without weight (not `counts`) are not needed."""
         dtype_kind = getattr(column.dtype, "kind", "O")
         kind = {"b": "truth"}.get(dtype_kind, "number" if dtype_kind in "iuf" else "text")
-        values = column.to_numpy()
-        missing = column.isna().to_numpy()
-        infinite, low, ends = Violations(), Violations(), None
+        values, missing = column.to_numpy(), column.isna().to_numpy()
+        wrong, ends = {"gaps": missing}, None
         if kind == "number" and len(values):
             finite = np.isfinite(values)
-            infinite = Violations.among(~finite & ~missing, values)
+            wrong["infinite"] = ~finite & ~missing
             seen = finite & counts
             if seen.any():
                 least_at = int(np.where(seen, values, np.inf).argmin())
@@ -103,12 +93,12 @@ class ColumnProfile:
             if least is not None:
                 bound, included = least
                 with np.errstate(invalid="ignore"):
-                    low = Violations.among(values < bound if included else values <= bound, values)
+                    wrong["low"] = values < bound if included else values <= bound
         levels = _first_rows(column, counts) if levelled or kind != "number" else {}
-        gaps, not_number = Violations.among(missing, values), Violations()
         if kind == "text" and not isinstance(column.dtype, pd.CategoricalDtype):
-            not_number = Violations.among(no_numbers(values) & ~missing, values)
-        return cls(kind, gaps, infinite, low, not_number, ends, levels)
+            wrong["not number"] = no_numbers(values) & ~missing
+        faults = {name: Violations.among(wrong[name], values) for name in wrong}
+        return cls(kind, dict.fromkeys(_FAULTS, Violations()) | faults, ends, levels)
 
     def join(self, other: "ColumnProfile", n_before: int, n_after: int) -> "ColumnProfile":
         levels = dict(self.levels)
@@ -119,15 +109,12 @@ class ColumnProfile:
             # One level too many is kept, so that `check` refuses the column.
             levels = dict(list(levels.items())[: _MOST_LEVELS + 1])
         # A piece without values does not determine the kind.
-        said = {self.kind} if self.gaps.n < n_before else set()
-        said |= {other.kind} if other.gaps.n < n_after else set()
+        said = {self.kind} if self.faults["gaps"].n < n_before else set()
+        said |= {other.kind} if other.faults["gaps"].n < n_after else set()
         kinds = said or {self.kind}
         return ColumnProfile(
             kinds.pop() if len(kinds) == 1 else _MIXED,
-            self.gaps.join(other.gaps, n_before),
-            self.infinite.join(other.infinite, n_before),
-            self.low.join(other.low, n_before),
-            self.not_number.join(other.not_number, n_before),
+            {name: fault.join(other.faults[name], n_before) for name, fault in self.faults.items()},
             _outer(self.ends, other.ends, n_before),
             levels,
         )
@@ -135,8 +122,11 @@ class ColumnProfile:
     @property
     def slipped(self) -> bool:
         """Whether it is text because of a few cells; see `sources.mostly_numbers`."""
-        return self.not_number.n > 0 and mostly_numbers([*self.levels, self.not_number.value])
+        text = self.faults["not number"]
+        return text.n > 0 and mostly_numbers([*self.levels, text.value])
 
+
+_FAULTS = ("gaps", "infinite", "low", "not number")
 
 _MIXED = "mixed"
 """The kind of a column with numbers in some pieces and text in others."""
@@ -146,10 +136,10 @@ def _outer(left: Ends | None, right: Ends | None, n_before: int) -> Ends | None:
     if right is None:
         return left
     (low, at), (high, there) = right
-    low_end, high_end = (low, at + n_before), (high, there + n_before)
+    moved = (low, at + n_before), (high, there + n_before)
     if left is None:
-        return low_end, high_end
-    return min(left[0], low_end, key=lambda end: end[0]), max(left[1], high_end, key=lambda e: e[0])
+        return moved
+    return min(left[0], moved[0], key=itemgetter(0)), max(left[1], moved[1], key=itemgetter(0))
 
 
 def _first_rows(column: pd.Series, counts: BoolArray) -> dict[object, tuple[int, ...]]:
@@ -186,7 +176,10 @@ class DataProfile:
         n = len(frame)
         rows = open_data(frame).rows(used.columns) if n else frame
         least = {used.exposure: (0.0, False), used.weights: (0.0, True)}
-        counts = _counts(rows, used.weights)
+        # A column of text is rejected by `check`, not here.
+        counts = np.ones(n, bool)
+        if used.weights is not None and rows[used.weights].dtype.kind in "biuf":
+            counts = rows[used.weights].to_numpy() != 0
         columns = {
             name: ColumnProfile.of(rows[name], counts, name in used.levels, least.get(name))
             for name in used.columns
@@ -228,41 +221,36 @@ class DataProfile:
         if not n:
             raise DataError("The data hold 0 rows. Check that they were read.")
         for name, column in self.columns.items():
-            if column.gaps.n:
-                raise has_gaps(name, column.gaps.listing(n))
-            if column.infinite.n:
-                raise not_finite(name, column.infinite.listing(n))
-            if column.kind == _MIXED and not column.not_number.n:
+            wrong = {fault: found.listing(n) for fault, found in column.faults.items() if found.n}
+            text = wrong.get("not number")
+            if "gaps" in wrong:
+                raise has_gaps(name, wrong["gaps"])
+            if "infinite" in wrong:
+                raise not_finite(name, wrong["infinite"])
+            as_categories = f"write C({as_written(alias_of(name))})."
+            if column.kind == _MIXED and text is None:
                 raise DataError(
                     f"The column {name!r} holds numbers in some parts of the data and text in "
                     "others. Make it one or the other."
                 )
             if column.kind == _MIXED:
                 raise DataError(
-                    f"The column {name!r} holds numbers in some parts of the data; "
-                    f"{column.not_number.listing(n)}. Repair or drop these rows first. If they are "
-                    f"categories, save the column as text, in Parquet files, and write "
-                    f"C({as_written(alias_of(name))})."
+                    f"The column {name!r} holds numbers in some parts of the data; {text}. Repair "
+                    "or drop these rows first. If they are categories, save the column as text, in "
+                    f"Parquet files, and {as_categories}"
                 )
             if column.kind == "text" and name in used.numbers:
                 first = next(iter(column.levels))
-                found = (
-                    f"{column.not_number.listing(n)}. {REPAIR}"
-                    if column.not_number.n
-                    else f"got text or categories (first: {first!r}). Convert it first."
-                )
-                raise not_numbers(name, found)
+                got = f"got text or categories (first: {first!r}). Convert it first."
+                raise not_numbers(name, got if text is None else f"{text}. {REPAIR}")
             if name in used.uncoded and column.slipped:
                 raise DataError(
-                    f"Values of {name!r} are numbers in the main; {column.not_number.listing(n)}. "
-                    "Repair or drop these rows first. If they are categories, write "
-                    f"C({as_written(alias_of(name))})."
+                    f"Values of {name!r} are numbers in the main; {text}. Repair or drop these "
+                    f"rows first. If they are categories, {as_categories}"
                 )
-            if column.low.n:
+            if "low" in wrong:
                 at_least = "above" if name == used.exposure else "at least"
-                raise DataError(
-                    f"Every value of {name!r} must be {at_least} 0; {column.low.listing(n)}."
-                )
+                raise DataError(f"Every value of {name!r} must be {at_least} 0; {wrong['low']}.")
             if len(column.levels) > _MOST_LEVELS:
                 raise FormulaError(
                     f"The column {name!r} has more than {_MOST_LEVELS} levels; at most so many can "
@@ -281,14 +269,6 @@ class DataProfile:
             rows += [row for _, row in column.ends or ()]
             rows += [row for some in column.levels.values() for row in some]
         return np.unique(np.array(rows, np.intp))
-
-
-def _counts(rows: pd.DataFrame, weights: str | None) -> BoolArray:
-    """Which rows have a weight; a column of text is rejected by `check`, not here."""
-    if weights is None or rows[weights].dtype.kind not in "biuf":
-        return np.ones(len(rows), bool)
-    counts: BoolArray = rows[weights].to_numpy() != 0
-    return counts
 
 
 def _trials(rows: pd.DataFrame, trials: str | float | None) -> Any:

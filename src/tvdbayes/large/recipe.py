@@ -7,16 +7,16 @@ import numpy as np
 import pandas as pd
 
 from tvdbayes._errors import DataError
-from tvdbayes._typing import Array, IntArray
-from tvdbayes._validate import not_finite
+from tvdbayes._typing import IntArray
 from tvdbayes.data.cells import Cells
 from tvdbayes.data.sources import Table, open_data
 from tvdbayes.formula.columns import numbers, offsets, trials_of
 from tvdbayes.formula.design import Design
-from tvdbayes.large.cluster import Chunk
+from tvdbayes.large.cluster.chunks import Chunk
 from tvdbayes.large.used import Used
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective.partitions import LearnedGroups
+from tvdbayes.results.left_out import part_of
 from tvdbayes.sampling.execution import single_threaded
 
 __all__ = ["Recipe", "encode_piece", "join_frames", "some_rows"]
@@ -41,17 +41,7 @@ def join_frames(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """How rows are encoded and grouped: as a sample of them was.
-
-    Parameters
-    ----------
-    used : Used
-        The columns, and what for.
-    law : AbstractFamily
-    design : Design
-        How columns become covariates.
-    groups : LearnedGroups
-    """
+    """How rows are encoded and grouped: as a sample of them was."""
 
     used: Used
     law: AbstractFamily
@@ -79,15 +69,11 @@ class Recipe:
         ]
         if not parts:
             return Chunk.empty(number, len(self.design.names), len(self.sizes))
-        cells = Cells(
-            np.concatenate([part.x for part, _ in parts]),
-            np.concatenate([part.offset for part, _ in parts]),
-            np.concatenate([part.trials for part, _ in parts]),
-            np.arange(len(frame)),
-            np.concatenate([part.y for part, _ in parts]),
-            np.concatenate([part.counts for part, _ in parts]),
-            self.design.names,
-        )
+        names = ("x", "y", "offset", "trials", "counts")
+        joined = {
+            name: np.concatenate([getattr(cells, name) for cells, _ in parts]) for name in names
+        }
+        cells = Cells.by_row(**joined, names=self.design.names)
         groups = np.concatenate([groups for _, groups in parts], axis=1)
         groups += np.cumsum([0, *self.sizes[:-1]])[:, None]
         return Chunk.of(number, cells, groups, counted=self.used.weights is not None)
@@ -95,36 +81,26 @@ class Recipe:
     def _coded(self, frame: pd.DataFrame, numbers_of: IntArray) -> tuple[Cells, IntArray]:
         """Some rows as a table in which every row is its own x row, and their groups (R, n)."""
         used, n = self.used, len(frame)
-        each = np.arange(n)
-        rows = open_data(frame).rows(used.columns)
-        table = Table(rows, np.ones(n), each, numbers_of, n)
-        offset = offsets(table, used.offset, used.exposure)
-        cells = Cells(
-            self._covariates(table),
-            np.zeros(n) if offset is None else offset,
-            trials_of(table, used.trials, self.law),
-            each,
+        table = Table(open_data(frame).rows(used.columns), np.ones(n), np.arange(n), numbers_of, n)
+        x = np.ascontiguousarray(self.design.encode(table))
+        span = f"among rows {numbers_of[0]} to {numbers_of[-1]}, "
+        table.require_finite(self.design.names, x, span)
+        cells = Cells.by_row(
+            x,
             numbers(table, used.outcome),
-            np.ones(n) if used.weights is None else numbers(table, used.weights),
-            self.design.names,
+            offset=offsets(table, used.offset, used.exposure),
+            trials=trials_of(table, used.trials, self.law),
+            counts=None if used.weights is None else numbers(table, used.weights),
+            names=self.design.names,
         )
         # Rows may have changed since they were profiled.
         self.law.check_outcomes(cells.y, cells.trials, numbers=numbers_of)
         with single_threaded():
             groups = [
-                self.groups.group(_rows_of(cells, slice(at, at + _LABELLED))).groups
-                for at in range(0, n, _LABELLED)
+                self.groups.group(part_of(cells, rows, cells.counts[rows])).groups
+                for rows in np.split(np.arange(n), range(_LABELLED, n, _LABELLED))
             ]
         return cells, np.concatenate(groups, axis=1)
-
-    def _covariates(self, table: Table) -> Array:
-        x = np.ascontiguousarray(self.design.encode(table))
-        for name, column in zip(self.design.names, x.T, strict=True):
-            wrong = ~np.isfinite(column)
-            if wrong.any():
-                span = f"among rows {table.rows[0]} to {table.rows[-1]}"
-                raise not_finite(name, f"{span}, {table.listing(wrong, column)}")
-        return x
 
 
 def encode_piece(frame: pd.DataFrame, recipe: Recipe, number: int, first: int, size: int) -> Chunk:
@@ -139,17 +115,3 @@ def _require_size(frame: pd.DataFrame, size: int) -> None:
             f"The data changed while they were read: a part had {size:,} rows, and now has "
             f"{len(frame):,}. Fit again when the files are complete."
         )
-
-
-def _rows_of(cells: Cells, rows: slice) -> Cells:
-    """Some rows of a table in which every row is its own x row."""
-    y = cells.y[rows]
-    return Cells(
-        cells.x[rows],
-        cells.offset[rows],
-        cells.trials[rows],
-        np.arange(len(y)),
-        y,
-        cells.counts[rows],
-        cells.names,
-    )

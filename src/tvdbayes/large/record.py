@@ -1,8 +1,9 @@
 """What `fit_large` returns: the draws of all rows, beside a fit of a sample of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import wraps
+from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -11,11 +12,24 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.sources import Data
 from tvdbayes.fitting.record import Fit
 from tvdbayes.objective.partitions import GroupReport
-from tvdbayes.results.effects import Effect
-from tvdbayes.sampling.summary import IntervalKind, Summary
 from tvdbayes.solvers import Status
 
 __all__ = ["LargeFit"]
+
+Options = ParamSpec("Options")
+Answer = TypeVar("Answer")
+
+
+def _of_whole(
+    method: Callable[Concatenate[Fit, Options], Answer],
+) -> Callable[Concatenate["LargeFit", Options], Answer]:
+    """The same answer, from the draws of all rows."""
+
+    @wraps(method)
+    def asked(self: "LargeFit", /, *args: Options.args, **options: Options.kwargs) -> Answer:
+        return method(self.whole, *args, **options)
+
+    return asked
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -29,7 +43,8 @@ class LargeFit:
         rows, misfit and pictures are those of the sample. Beside rows drawn at random it holds up
         to 20 rows of each level and the rows with the smallest and largest numbers.
     whole : Fit
-        The draws of all rows, beside the rows of the sample: for predictions and effects.
+        The draws of all rows, beside the rows of the sample: predictions are made by it, and
+        effects are averages over the rows of the sample.
     n_rows : int
         Rows of the data.
 
@@ -37,21 +52,18 @@ class LargeFit:
     --------
     What needs the rows themselves is asked of the sample, here all of them:
 
-    >>> import numpy as np, pandas as pd, tvdbayes as tb
+    >>> import pandas as pd, tvdbayes as tb
     >>> from dask.dataframe import from_pandas
     >>> from distributed import Client
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.normal(size=1000)
-    >>> y = rng.random(1000) < 1 / (1 + np.exp(-x))
-    >>> data = from_pandas(pd.DataFrame({"bought": y, "price": x}), npartitions=1)
+    >>> data = from_pandas(pd.DataFrame(tb.example_data()), npartitions=1)
     >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
-    ...     fit = tb.fit_large("bought ~ price", data, client=client, n_draws=2)
+    ...     fit = tb.fit_large("ill ~ age", data, client=client, n_draws=2)
     >>> fit.n_rows
     1000
     >>> print(fit.sample.groups)
-    kmeans: 10 partitions of 24 groups, median 60 rows, slopes from groups too steep by about 1.0%
-    >>> fit.estimate.round(1), fit.kld_estimate.round(1)  # the truth: 0 and 1
-    (array([0. , 0.9]), array([0. , 0.8]))
+    distinct: 4 groups, median 263 rows, slopes from groups too steep by about 0.2%
+    >>> fit.estimate.round(1), fit.kld_estimate.round(1)  # the truth: -3.5 and 1
+    (array([-3.4,  1. ]), array([-3.3,  0.9]))
     """
 
     sample: Fit
@@ -113,32 +125,8 @@ class LargeFit:
         """As given."""
         return self.whole.posterior.seed
 
-    def summary(
-        self,
-        interval: float = 0.9,
-        *,
-        kind: IntervalKind = "equal",
-        rope: tuple[float, float] | None = None,
-    ) -> Summary:
-        """Coefficients with intervals, of the robust and the likelihood fit; see
-        `Posterior.summary`.
-
-        Examples
-        --------
-        >>> import numpy as np, pandas as pd, tvdbayes as tb
-        >>> from dask.dataframe import from_pandas
-        >>> from distributed import Client
-        >>> rng = np.random.default_rng(0)
-        >>> x = rng.normal(size=1000)
-        >>> y = rng.random(1000) < 1 / (1 + np.exp(-x))
-        >>> data = from_pandas(pd.DataFrame({"bought": y, "price": x}), npartitions=1)
-        >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
-        ...     fit = tb.fit_large("bought ~ price", data, client=client, n_draws=2)
-        >>> table = fit.summary()
-        >>> table["mean"].round(1), table["kld_mean"].round(1)
-        (array([0.2, 0.9]), array([0.1, 0.8]))
-        """
-        return self.whole.summary(interval, kind=kind, rope=rope)
+    summary = _of_whole(Fit.summary)
+    effects = _of_whole(Fit.effects)
 
     def predict(
         self,
@@ -154,47 +142,18 @@ class LargeFit:
 
         Examples
         --------
-        >>> import numpy as np, pandas as pd, tvdbayes as tb
+        >>> import pandas as pd, tvdbayes as tb
         >>> from dask.dataframe import from_pandas
         >>> from distributed import Client
-        >>> rng = np.random.default_rng(0)
-        >>> x = rng.normal(size=1000)
-        >>> y = rng.random(1000) < 1 / (1 + np.exp(-x))
-        >>> data = from_pandas(pd.DataFrame({"bought": y, "price": x}), npartitions=1)
+        >>> data = from_pandas(pd.DataFrame(tb.example_data()), npartitions=1)
         >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
-        ...     fit = tb.fit_large("bought ~ price", data, client=client, n_draws=2)
-        >>> fit.predict({"price": [-1.0, 1.0]})["mean"].round(1).tolist()
-        [0.3, 0.7]
+        ...     fit = tb.fit_large("ill ~ age", data, client=client, n_draws=2)
+        >>> fit.predict({"age": [2, 5]})["mean"].round(1).tolist()
+        [0.2, 0.8]
         """
         return self.whole.predict(
             new, kind, interval=interval, outcomes=outcomes, seed=seed, ordinary=ordinary
         )
-
-    def effects(
-        self,
-        variable: str,
-        *,
-        at: Mapping[str, object] | None = None,
-        outcome: object = None,
-        ordinary: bool = False,
-    ) -> Effect:
-        """Average effect of a column over the rows of the sample; see `Fit.effects`.
-
-        Examples
-        --------
-        >>> import numpy as np, pandas as pd, tvdbayes as tb
-        >>> from dask.dataframe import from_pandas
-        >>> from distributed import Client
-        >>> rng = np.random.default_rng(0)
-        >>> x = rng.normal(size=1000)
-        >>> y = rng.random(1000) < 1 / (1 + np.exp(-x))
-        >>> data = from_pandas(pd.DataFrame({"bought": y, "price": x}), npartitions=1)
-        >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
-        ...     fit = tb.fit_large("bought ~ price", data, client=client, n_draws=2)
-        >>> fit.effects("price").estimate.round(1)
-        array([0.2])
-        """
-        return self.whole.effects(variable, at=at, outcome=outcome, ordinary=ordinary)
 
     def __repr__(self) -> str:
         certified = np.mean(self.status == Status.CONVERGED) if self.status.size else 1.0

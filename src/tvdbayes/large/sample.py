@@ -4,6 +4,7 @@ It gives the starts of the search, the coding of the columns, and the groups of 
 """
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,16 +23,24 @@ from tvdbayes._errors import (
 from tvdbayes.data.cells import Cells
 from tvdbayes.fitting.fit_formula import fit
 from tvdbayes.fitting.record import Fit
-from tvdbayes.large.cluster import Rules, groups_for, joined, spread_of
-from tvdbayes.large.pieces import AbstractPieces
+from tvdbayes.large.cluster.chunks import Rules, spread_of
+from tvdbayes.large.cluster.rows import joined
+from tvdbayes.large.pieces import Pieces
 from tvdbayes.large.profile import DataProfile
 from tvdbayes.large.recipe import Recipe, join_frames, some_rows
 from tvdbayes.large.used import Used
 from tvdbayes.models.families import AbstractFamily
-from tvdbayes.objective.partitions import Bins, LearnedGroups, learn_bins, report_groups
+from tvdbayes.objective.partitions import (
+    Bins,
+    KMeansGroups,
+    LearnedGroups,
+    learn_bins,
+    report_groups,
+    rows_per_group,
+)
 from tvdbayes.sampling.weights import Stream
 
-__all__ = ["draw_sample", "fit_sample", "recipe_of"]
+__all__ = ["draw_sample", "fit_sample", "groups_for", "recipe_of", "scaled_up"]
 
 _SAMPLE_ROWS = 100_000
 """Rows of the sample: enough that its fit is near that of all rows, few enough for one process."""
@@ -39,9 +48,13 @@ _SAMPLE_ROWS = 100_000
 _MOST_NODES = 500
 """Probabilities for each row: every sum over all rows evaluates the pmf so many times."""
 
+_MOST_GROUPS = 1000
+"""Groups of one partition: to find the group of a row costs as much as there are groups, and with
+a thousand every group of a large table has more rows than it needs."""
+
 
 def draw_sample(
-    client: Any, pieces: AbstractPieces, used: Used, profile: DataProfile, seed: int
+    client: Any, pieces: Pieces, used: Used, profile: DataProfile, seed: int
 ) -> pd.DataFrame:
     """Rows drawn at random, and those that show the range and the levels of the data."""
     rng = Stream.generator(seed, Stream.ROWS)
@@ -53,7 +66,7 @@ def draw_sample(
         (rows[a:b] - (end - size), used.columns, size) if b > a else None
         for a, b, end, size in zip(cuts, cuts[1:], ends, profile.sizes, strict=False)
     ]
-    parts = client.compute(pieces.each(used.columns, some_rows, mine))
+    parts = pieces.start(client, used.columns, some_rows, mine)
     found: pd.DataFrame = joined(client, parts, join_frames)
     return found
 
@@ -102,3 +115,17 @@ def _bins(cells: Cells, groups: LearnedGroups, law: AbstractFamily) -> Bins:
     outcomes = np.unique(cells.y)
     learned = learn_bins(cells, grouping, size) or Bins(outcomes, outcomes)
     return learned.filled().isolating(law.spikes)
+
+
+def groups_for(sample: Cells, n_obs: float, n_params: int, seed: int) -> LearnedGroups:
+    """Groups for so many rows, learned on a sample of them."""
+    most = KMeansGroups()
+    wanted = min(n_obs / rows_per_group(n_obs, n_params), _MOST_GROUPS)
+    here = sample.n_obs / rows_per_group(sample.n_obs, n_params)
+    kinds = tuple(replace(kind, size=kind.size * here / wanted) for kind in most.kinds)
+    return KMeansGroups(kinds).learn(sample, n_params, seed)
+
+
+def scaled_up(sample: Cells, n_obs: float) -> Cells:
+    """A sample whose cells count for all rows that they stand for."""
+    return replace(sample, counts=sample.counts * (n_obs / sample.n_obs))

@@ -10,7 +10,7 @@ from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.plan import AbstractPlan, Solved
 from tvdbayes.sampling.posterior import Posterior
 
-__all__ = ["assemble", "check_resumed", "joined"]
+__all__ = ["assemble", "check_resumed", "joined", "solutions"]
 
 
 def assemble(
@@ -20,30 +20,14 @@ def assemble(
 
     Without draws there was no pilot, so that the plan is not kept.
     """
-    setup, layout, d = plan.setup, plan.robust.layout, len(unweighted.robust.theta)
-
-    def join(arrays: list[np.ndarray], *empty: int) -> np.ndarray:
-        return np.concatenate(arrays, axis=-1)[..., :n_draws] if arrays else np.zeros((*empty, 0))
-
-    robust, likelihood = [b.robust for b in blocks], [b.likelihood for b in blocks]
+    setup, layout = plan.setup, plan.robust.layout
     return Posterior(
         model=layout.model,
         cells=setup.cells,
         divergence=plan.robust.divergence,
         partition=layout.partition,
         param_names=layout.model.param_names(setup.cells),
-        minimiser=unweighted.robust.theta[:, 0],
-        minimiser_distance=float(unweighted.distance[0]),
-        kld_minimiser=unweighted.likelihood.theta[:, 0],
-        draws=join([s.theta for s in robust], d).T,
-        distance=join([b.distance for b in blocks]),
-        status=join([s.status for s in robust]).astype(int),
-        n_iter=join([s.n_iter for s in robust]).astype(int),
-        decrement=join([s.decrement for s in robust]),
-        residual=join([s.residual for s in robust]),
-        kld_draws=join([s.theta for s in likelihood], d).T,
-        kld_distance=join([b.likelihood_distance for b in blocks]),
-        kld_status=join([s.status for s in likelihood]).astype(int),
+        **solutions(unweighted, blocks, n_draws),
         ridge=plan.ridge,
         seed=setup.seed,
         shift=layout.bound.to_user(plan.shift[:, None])[:, 0],
@@ -55,6 +39,30 @@ def assemble(
         options=options,
         prepared=plan.prepared if n_draws else None,
     )
+
+
+def solutions(unweighted: Solved, blocks: list[Solved], n_draws: int) -> dict[str, Any]:
+    """The fields of a record that say where the unweighted data and the draws were solved."""
+    d = unweighted.robust.theta.shape[0]
+
+    def join(arrays: list[np.ndarray], *empty: int) -> np.ndarray:
+        return np.concatenate(arrays, axis=-1)[..., :n_draws] if arrays else np.zeros((*empty, 0))
+
+    robust, likelihood = [b.robust for b in blocks], [b.likelihood for b in blocks]
+    return {
+        "minimiser": unweighted.robust.theta[:, 0],
+        "minimiser_distance": float(unweighted.distance[0]),
+        "kld_minimiser": unweighted.likelihood.theta[:, 0],
+        "draws": join([s.theta for s in robust], d).T,
+        "distance": join([b.distance for b in blocks]),
+        "status": join([s.status for s in robust]).astype(int),
+        "n_iter": join([s.n_iter for s in robust]).astype(int),
+        "decrement": join([s.decrement for s in robust]),
+        "residual": join([s.residual for s in robust]),
+        "kld_draws": join([s.theta for s in likelihood], d).T,
+        "kld_distance": join([b.likelihood_distance for b in blocks]),
+        "kld_status": join([s.status for s in likelihood]).astype(int),
+    }
 
 
 _PER_DRAW = (

@@ -39,13 +39,8 @@ _FORMAT = "tvdbayes fit"
 def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
     """Write a posterior to a file, which is replaced only once the new one is complete.
 
-    The same posterior gives the same bytes. The functions of a `CustomFamily` are not written.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    path : str or path
-        Any name; ``fit.tvd`` is usual.
+    The same posterior gives the same bytes; ``fit.tvd`` is the usual name. The functions of a
+    `CustomFamily` are not written.
 
     Examples
     --------
@@ -63,15 +58,7 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str], *, family: AbstractFamily | None = None) -> Posterior:
-    """Read a posterior back, bit for bit; a file that is not intact raises `StorageError`.
-
-    Parameters
-    ----------
-    path : str or path
-        What `save` was given. A stranger's file can be opened: nothing in it is run.
-    family : AbstractFamily, optional
-        The law that the fit was made with, where that is a `CustomFamily`.
-    """
+    """Read a posterior back, bit for bit, as `tvdbayes.load` does."""
     record = read_record(path, FORMS, family=family)
     if not isinstance(record, Posterior):
         raise StorageError(f"{os.fspath(path)!r} holds a {type(record).__name__}, not a posterior.")

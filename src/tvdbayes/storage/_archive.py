@@ -9,6 +9,7 @@ is no pickle, and nothing is evaluated.
 
 import hashlib
 import json
+import math
 import os
 import secrets
 import struct
@@ -85,12 +86,9 @@ def refusing(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except _UNREADABLE as error:
-        raise StorageError(f"{os.fspath(path)!r} cannot be loaded: {_words(error)}.") from error
-
-
-def _words(error: Exception) -> str:
-    text = str(error).rstrip(".") or type(error).__name__
-    return text if isinstance(error, TVDBayesError) else f"{type(error).__name__}, {text}"
+        text, kind = str(error).rstrip("."), type(error).__name__
+        said = text if isinstance(error, TVDBayesError) else f"{kind}, {text or kind}"
+        raise StorageError(f"{os.fspath(path)!r} cannot be loaded: {said}.") from error
 
 
 def _as_path(path: str | os.PathLike[str]) -> Path:
@@ -103,18 +101,15 @@ def _as_path(path: str | os.PathLike[str]) -> Path:
     return Path(text)
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _opened(path: Path) -> BinaryIO:
     try:
-        file = open(path, "rb")  # noqa: SIM115 (closed below)
+        return open(path, "rb")
     except (FileNotFoundError, IsADirectoryError) as error:
         raise StorageError(
             f"There is no file {str(path)!r}. Check the name and the working directory."
         ) from error
     except (OSError, UnicodeEncodeError) as error:
         raise StorageError(f"{str(path)!r:.200} cannot be opened: {first_line(error)}.") from error
-    with file:
-        yield file
 
 
 @contextmanager
@@ -170,10 +165,7 @@ def _digest(file: BinaryIO) -> bytes:
     left = file.seek(0, os.SEEK_END) - _DIGEST
     file.seek(0)
     found = hashlib.sha256()
-    while left > 0:
-        chunk = file.read(min(_CHUNK, left))
-        if not chunk:
-            break
+    while chunk := file.read(min(_CHUNK, left)):
         found.update(chunk)
         left -= len(chunk)
     return found.hexdigest().encode()
@@ -248,24 +240,16 @@ def _read_array(archive: ZipFile, info: ZipInfo) -> AnyArray:
             filled += got
     if filled != len(raw):
         raise StorageError(f"its part {info.filename!r} is cut short")
-    shape, fortran, dtype, start = _read_array_header(raw)
+    stream = BytesIO(bytes(raw[: 1 << 14]))
+    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    shape, fortran, dtype = readers[npy.read_magic(stream)](stream)
     if dtype.kind not in "biuf" or dtype.hasobject:
         raise StorageError(
             f"its part {info.filename!r} holds {dtype} rather than numbers; objects are never read"
         )
     # Python's integers cannot overflow: a shape from a file may be of any size.
-    length = dtype.itemsize
-    for extent in shape:
-        length *= extent
-    if start + length != len(raw):
+    start = stream.tell()
+    if start + math.prod(shape, start=dtype.itemsize) != len(raw):
         raise StorageError(f"its part {info.filename!r} is longer or shorter than its shape")
     flat = np.frombuffer(raw, dtype, offset=start)
     return flat.reshape(shape, order="F" if fortran else "C")
-
-
-def _read_array_header(raw: bytearray) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    stream = BytesIO(bytes(raw[: 1 << 14]))
-    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-    read = readers[npy.read_magic(stream)]
-    shape, fortran, dtype = read(stream)
-    return shape, fortran, dtype, stream.tell()

@@ -41,18 +41,10 @@ def _nothing(_: Any) -> None:
 class Form:
     """How objects of one class are written and read back.
 
-    Parameters
-    ----------
-    cls : type
-    take : callable
-        From an object to its fields: plain values, arrays, and objects of other known classes.
-    make : callable
-        From such fields to an object; raises if they do not fit.
-    shapes : mapping
-        A letter for each axis of the array fields. The same letter is the same length everywhere
-        in a file; ``*`` is any length.
-    check : callable
-        Raises if an object contradicts itself.
+    `take` gives the fields of an object: plain values, arrays, and objects of other known classes.
+    `make` makes an object of such fields, or raises if they do not fit; `check` raises if an object
+    contradicts itself. `shapes` has a letter for each axis of the array fields: the same letter is
+    the same length everywhere in a file; ``*`` is any length.
     """
 
     cls: type

@@ -1,9 +1,9 @@
 """Records as plain values: JSON, with arrays put aside under names."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -38,39 +38,33 @@ class Packer:
             return {"numpy": [value.dtype.name, self.pack(value.item(), name)]}
         if isinstance(value, str):
             return str(value)
-        if type(value) in self._packers:
-            return self._packers[type(value)](self, value, name)
+        if type(value) in _PACKERS:
+            return _PACKERS[type(value)](self, value, name)
         raise StorageError(
             f"{name} is a {type(value).__name__} ({value!r:.80}), which cannot be saved: files "
             "hold numbers, text and parts of this library only. Convert it first (dates and other "
             "levels to text), or keep what made this fit instead."
         )
 
-    def _float(self, value: float, name: str) -> Any:
-        return value if math.isfinite(value) else {"float": repr(value)}
+    def entries(self, values: Iterable[Any], name: str) -> list[Any]:
+        """The JSON of several values, which go by the name and their number."""
+        return [self.pack(entry, f"{name}.{j}") for j, entry in enumerate(values)]
 
-    def _list(self, value: list[Any], name: str) -> Any:
-        return [self.pack(entry, f"{name}.{j}") for j, entry in enumerate(value)]
-
-    def _tuple(self, value: tuple[Any, ...], name: str) -> Any:
-        return {"tuple": self._list(list(value), name)}
-
-    def _dict(self, value: dict[Any, Any], name: str) -> Any:
-        return {"dict": self._list([list(pair) for pair in value.items()], name)}
-
-    def _array(self, value: AnyArray, name: str) -> Any:
+    def array(self, value: AnyArray, name: str) -> Any:
+        """The name of an array that is put aside."""
         if value.dtype.kind not in "biuf":
             raise StorageError(f"{name} is an array of {value.dtype}; only numbers can be saved.")
         self.arrays[f"{name}.npy"] = value
         return {"array": f"{name}.npy"}
 
-    _packers: ClassVar[dict[type, Callable[[Any, Any, str], Any]]] = {
-        float: _float,
-        list: _list,
-        tuple: _tuple,
-        dict: _dict,
-        np.ndarray: _array,
-    }
+
+_PACKERS: dict[type, Callable[[Packer, Any, str], Any]] = {
+    float: lambda _, value, __: value if math.isfinite(value) else {"float": repr(value)},
+    list: Packer.entries,
+    tuple: lambda packer, value, name: {"tuple": packer.entries(value, name)},
+    dict: lambda packer, value, name: {"dict": packer.entries(map(list, value.items()), name)},
+    np.ndarray: Packer.array,
+}
 
 
 @dataclass(frozen=True)
@@ -131,23 +125,21 @@ class Unpacker:
                 )
 
 
+def _known(inside: Any, known: Collection[str], what: str) -> Any:
+    if inside not in known:
+        raise StorageError(f"its header holds {what} {inside!r}")
+    return inside
+
+
 def _scalar(unpacker: Unpacker, inside: Any) -> Any:
     name, value = inside
-    if name not in _SCALARS:
-        raise StorageError(f"its header holds a number of the kind {name!r}")
-    return np.dtype(name).type(unpacker.unpack(value))
-
-
-def _float(_: Unpacker, inside: Any) -> float:
-    if inside not in ("nan", "inf", "-inf"):
-        raise StorageError(f"its header holds the number {inside!r}")
-    return float(inside)
+    return np.dtype(_known(name, _SCALARS, "a number of the kind")).type(unpacker.unpack(value))
 
 
 _UNPACKERS: dict[str, Callable[[Unpacker, Any], Any]] = {
     "array": lambda unpacker, name: unpacker.arrays[name],
     "dict": lambda unpacker, pairs: dict(unpacker.unpack(pairs)),
-    "float": _float,
+    "float": lambda _, text: float(_known(text, ("nan", "inf", "-inf"), "the number")),
     "numpy": _scalar,
     "tuple": lambda unpacker, entries: tuple(unpacker.unpack(entries)),
 }

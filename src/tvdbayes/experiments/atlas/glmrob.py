@@ -53,12 +53,8 @@ write.table(format(answers, digits = 17), given[2], sep = ",",
 class QuasiFit:
     """Coefficients (d,) with standard errors.
 
-    Parameters
-    ----------
-    estimate, error : (d,)
-    failed : bool
-        Whether the search did not converge: the last step is given. Or stopped with an error:
-        maximum likelihood is given.
+    The search failed if it did not converge, and the last step is given, or if it stopped with an
+    error, and maximum likelihood is given.
     """
 
     estimate: Array

@@ -59,12 +59,6 @@ class Line:
         """Root mean squared error over data sets and coefficients."""
         return float(np.sqrt(self.squares.mean()))
 
-    @property
-    def rmse_error(self) -> float | None:
-        """Its Monte-Carlo error."""
-        error = _error(self.squares)
-        return None if error is None else error / (2 * max(self.rmse, 1e-300))
-
     def as_good_as(self, other: "Line") -> bool:
         """Whether the squared errors exceed the other's by no more than chance, in pairs.
 
@@ -77,7 +71,7 @@ class Line:
 
     def record(self, best: "Line") -> dict[str, object]:
         """A line of the table."""
-        setting = self.setting
+        setting, error = self.setting, _error(self.squares)
         return {
             "family": setting.law,
             "design": setting.design,
@@ -86,14 +80,11 @@ class Line:
             "n": setting.n_obs,
             "method": self.method,
             "rmse": self.rmse,
-            "rmse_error": self.rmse_error,
+            "rmse_error": None if error is None else error / (2 * max(self.rmse, 1e-300)),
             "as_good_as_best": self.as_good_as(best),
-            "coverage": float(self.covered.mean()),
-            "coverage_error": _error(self.covered),
-            "log_excess": float(self.log.mean()),
-            "log_excess_error": _error(self.log),
-            "rps_excess": float(self.rps.mean()),
-            "rps_excess_error": _error(self.rps),
+            **_mean("coverage", self.covered),
+            **_mean("log_excess", self.log),
+            **_mean("rps_excess", self.rps),
             "sets": self.squares.size,
             "failed": int(self.failed.sum()),
         }
@@ -188,6 +179,10 @@ def _markdown(atlas: Atlas) -> str:
 def _error(values: Array) -> float | None:
     """Monte-Carlo error of a mean over data sets."""
     return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else None
+
+
+def _mean(name: str, values: Array) -> dict[str, float | None]:
+    return {name: float(values.mean()), f"{name}_error": _error(values)}
 
 
 def _covers(line: Line) -> bool:

@@ -37,16 +37,8 @@ DISCRETE, CONTINUOUS = "discrete", "continuous"
 class Law:
     """The uncontaminated process: a family with logarithmic or logistic link, and coefficients.
 
-    Parameters
-    ----------
-    family : AbstractFamily
-    truth : tuple of float
-        Of the intercept and two covariates; the first slope is positive.
-    trials : int
-    overlap : float
-        Added to the predictor of wrong rows that look like good ones.
-    glm : str
-        What R calls the family.
+    The truth is that of the intercept and two covariates, the first slope positive; `overlap` is
+    added to the predictor of wrong rows that look like good ones; R calls the family `glm`.
     """
 
     family: AbstractFamily
@@ -105,16 +97,7 @@ def _contaminated(kind: str, law: Law, rows: Rows, rng: np.random.Generator) -> 
 
 @dataclass(frozen=True)
 class Setting:
-    """One line of the atlas.
-
-    Parameters
-    ----------
-    law, design, contamination : str
-        Of `LAWS`, one of two designs, and `CONTAMINATIONS` (or `CLEAN`).
-    share : float
-        Of wrong rows.
-    n_obs : int
-    """
+    """One line of the atlas: a share of wrong rows, of a kind in `CONTAMINATIONS` or `CLEAN`."""
 
     law: str
     design: str

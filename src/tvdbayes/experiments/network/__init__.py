@@ -26,25 +26,24 @@ from tvdbayes.experiments.network.labels import SCENARIOS, Scenario
 from tvdbayes.experiments.network.methods import fewer, predictions
 from tvdbayes.experiments.network.released import released
 from tvdbayes.experiments.network.report import network_report, published_report
-from tvdbayes.experiments.released import split
+from tvdbayes.experiments.released import split_nine_tenths
 from tvdbayes.experiments.scores import answer_scores, log_score, means
 
 __all__ = ["NetworkExperiment"]
 
 DATA = ("pima", "banknote", "ilpd", "rice")
 _QUICK_DATA = ("pima", "banknote")
-_TRAIN = 0.9
 _SPLITS, _FEW_SPLITS = 50, 10
 _RELEASED_DRAWS = 100
 _LEAST = 1e-12
 """Probabilities are scored as if they were at least this."""
 
 
-def _setting(name: str, scenario: Scenario) -> str:
-    return f"{name}, {scenario.name}" if scenario.share else name
-
-
-SETTINGS = {_setting(name, scenario): (name, scenario) for name in DATA for scenario in SCENARIOS}
+SETTINGS = {
+    f"{name}, {scenario.name}" if scenario.share else name: (name, scenario)
+    for name in DATA
+    for scenario in SCENARIOS
+}
 """Data set and wrong labels, by the name that tasks call them."""
 
 
@@ -52,12 +51,7 @@ SETTINGS = {_setting(name, scenario): (name, scenario) for name in DATA for scen
 class NetworkExperiment(AbstractExperiment):
     """Networks with 50 hidden nodes, trained on 90 % of the rows and tested on the rest.
 
-    Parameters
-    ----------
-    folder : Path, optional
-        Where the paper's data are.
-    device : str, optional
-        Where networks are trained in the corrected mode, see `posterior_bootstrap`.
+    The folder holds the paper's data; the device trains networks in the corrected mode.
     """
 
     folder: Path | None = None
@@ -92,8 +86,7 @@ class NetworkExperiment(AbstractExperiment):
         data = load(name, self.folder)
         if task.mode == AS_PUBLISHED:
             return released(data, task.number + 1, task.n_draws)
-        n_train = int(np.floor(len(data.y) * _TRAIN))
-        train, test = split(np.random.RandomState(task.number), len(data.y), n_train)
+        train, test = split_nine_tenths(np.random.RandomState(task.number), len(data.y))
         y = data.y[test]
         found: Measured = {"data|y": y.astype(float)}
         for method, prob in predictions(

@@ -11,19 +11,11 @@ __all__ = ["SCENARIOS", "Scenario", "logistic"]
 
 @dataclass(frozen=True)
 class Scenario:
-    """Which training labels are wrong.
+    """Which training labels are wrong: a share of all rows.
 
-    Parameters
-    ----------
-    kind : str
-        What it is called.
-    share : float
-        Wrong labels as a share of all rows; 0 leaves everything as it is.
-    structured : bool
-        Whether only rows with label 1 get a wrong one, at most half of them; else any row may.
-    surest : bool
-        Whether those rows go first of which logistic regression on the right labels is surest that
-        they have label 1; else rows are taken at random.
+    If structured, only rows with label 1 get a wrong one, at most half of them. Rows are taken at
+    random, or those first of which logistic regression on the right labels is surest that they have
+    label 1.
     """
 
     kind: str

@@ -9,7 +9,7 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.experiments.contract import Measured
 from tvdbayes.experiments.data import DataSet
 from tvdbayes.experiments.network.labels import logistic
-from tvdbayes.experiments.released import split, weights
+from tvdbayes.experiments.released import split_nine_tenths, weights
 from tvdbayes.models.predictors import Layers
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["outer_likelihood", "released", "scrambled"]
 
 _NODES, _EPOCHS, _BATCH = 50, 10, 64
-_TRAIN = 0.9
 
 
 def scrambled(data: DataSet) -> tuple[Array, IntArray, IntArray]:
@@ -46,7 +45,6 @@ def released(data: DataSet, n_splits: int, n_draws: int) -> Measured:
     from tvdbayes.experiments.network.steps import probabilities, train
 
     x, y, own = scrambled(data)
-    n_train = int(np.floor(len(x) * _TRAIN))
     layers = Layers((x.shape[1], _NODES, 2), False, 0, "relu")
     network: Any = _start(layers)
     found: list[dict[str, float]] = []
@@ -54,7 +52,7 @@ def released(data: DataSet, n_splits: int, n_draws: int) -> Measured:
     with Device.named("cpu:float32").here():
         for number in range(n_splits):
             state = np.random.RandomState(number)
-            train_rows, test = split(state, len(x), n_train)
+            train_rows, test = split_nine_tenths(state, len(x))
             given = _split(x[train_rows], y[train_rows], n_draws, state)
             draws = train(layers, network, given)
             network = draws.last

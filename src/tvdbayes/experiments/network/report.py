@@ -8,9 +8,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from tvdbayes.experiments.contract import Box, Measured, Report, Task, boxes_of
+from tvdbayes.experiments.contract import (
+    Box,
+    Measured,
+    Report,
+    Task,
+    boxes_of,
+    by_key,
+    ranking,
+)
 from tvdbayes.experiments.network.labels import Scenario
-from tvdbayes.experiments.pictures import COLOURS, grid_panels
+from tvdbayes.experiments.pictures import COLOURS, grid_panels, legend_below
 from tvdbayes.experiments.published import CLOSE, CRITERIA, agreement, compare, published
 from tvdbayes.experiments.scores import boxes_of_splits, calibration_boxes
 
@@ -49,7 +57,7 @@ def network_report(
     """A line for each setting, method and score, a panel for each data set, and words."""
     boxes = boxes_of_splits(tasks, measured)
     boxes += _differences(boxes) + calibration_boxes(tasks, measured)
-    known = {(box.setting, box.method, box.criterion): box for box in boxes}
+    known = by_key(boxes)
     seen = {task.setting: settings[task.setting] for task in tasks}
     words = [_clean(known, seen), _wrong(known, seen), _order(known, seen), _CAUTION]
     return Report(compare(boxes, {}), {"figure": _picture(known, seen)}, "\n".join(words))
@@ -110,15 +118,8 @@ def _wrong(known: Boxes, seen: Settings) -> str:
 
 def _order(known: Boxes, seen: Settings) -> str:
     """All methods from best to worst, each with as many draws."""
-    lines = []
-    for setting in seen:
-        means = {
-            method: box.mean
-            for (where, method, criterion), box in known.items()
-            if (where, criterion) == (setting, "log, few draws")
-        }
-        listed = ", ".join(f"{m} {means[m]:.3f}" for m in sorted(means, key=means.__getitem__))
-        lines.append(f"- {setting}: {listed}")
+    boxes = [*known.values()]
+    lines = [f"- {setting}: {ranking(boxes, setting, 'log, few draws')}" for setting in seen]
     head = "Methods from best to worst by the log score, all with the draws of those that have few:"
     return "\n".join([head, *lines])
 
@@ -157,17 +158,8 @@ def _picture(known: Boxes, seen: Settings) -> Figure:
         ax.set_visible(False)
     for ax in panels[:: shape[1]]:
         ax.set_ylabel("log score")
-    handles = [
-        Line2D([], [], ls="", marker="o", color=_COLOURS[method], label=method)
-        for method in methods
-    ]
-    figure.legend(
-        handles=handles,
-        loc="outside lower center",
-        ncols=5 if len(names) > 1 else 3,
-        frameon=False,
-        fontsize=8,
-    )
+    handles = [Line2D([], [], ls="", marker="o", color=_COLOURS[m], label=m) for m in methods]
+    legend_below(figure, handles, 5 if len(names) > 1 else 3)
     figure.suptitle(
         "Networks corrected: log score on right labels by wrong labels in training\n"
         "bars: two Monte-Carlo errors; triangles: beyond the picture",
@@ -214,7 +206,7 @@ def published_report(tasks: Sequence[Task], measured: Sequence[Measured]) -> Rep
         title="Networks as published: the released script's labels, splits, weights and scores",
     )
     table = compare(boxes, readings, tolerance=CLOSE)
-    medians = {(box.setting, box.method, box.criterion): box.median for box in boxes}
+    medians = {key: box.median for key, box in by_key(boxes).items()}
     words = [*agreement(table, furthest=True), _notes(tasks, medians)]
     if any(task.setting == _AS for task in tasks):
         words.append(_same_data(medians))

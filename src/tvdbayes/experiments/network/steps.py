@@ -22,19 +22,10 @@ _FLAT, _STILL, _CURVED = 1e-7, 1e-9, 1e-10
 
 
 class Split(NamedTuple):
-    """What is trained on.
+    """What is trained on: x (n, p), y (n,) in the order in which rows were sampled for training.
 
-    Parameters
-    ----------
-    x, y : (n, p), (n,)
-        Rows and labels, in the order in which rows were sampled for training.
-    sorted_x : (n, p)
-        The rows as the TVD saw them: sorted, while labels and weights were not.
-    batches : (B, steps, rows)
-        The rows of each step of each draw.
-    used : (steps, rows)
-        1, or 0 where a batch is filled up.
-    weights : (B, n)
+    The TVD saw x sorted, while labels and weights (B, n) were not. Batches (B, steps, rows) are the
+    rows of each step of each draw; `used` (steps, rows) is 0 where a batch is filled up, else 1.
     """
 
     x: Any

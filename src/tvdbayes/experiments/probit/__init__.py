@@ -20,9 +20,15 @@ from tvdbayes.experiments.contract import (
     named,
 )
 from tvdbayes.experiments.data import SOURCES, load, sound_rows
-from tvdbayes.experiments.methods import robust_fits
+from tvdbayes.experiments.methods import draws_of_all
 from tvdbayes.experiments.probit.report import probit_report
-from tvdbayes.experiments.released import descents, optimal_draws, probit_irls, split, weights
+from tvdbayes.experiments.released import (
+    descents,
+    optimal_draws,
+    probit_irls,
+    split_nine_tenths,
+    weights,
+)
 from tvdbayes.experiments.scores import answer_scores, means
 from tvdbayes.models.families import Bernoulli, Probit
 from tvdbayes.models.model import Model
@@ -32,7 +38,6 @@ from tvdbayes.sampling.bootstrap import posterior_bootstrap
 __all__ = ["ProbitExperiment"]
 
 DATA = ("mammographic_mass", "fourclass", "heart", "haberman", "breast-cancer-wisconsin")
-_TRAIN = 0.9
 _RELEASED_DRAWS = 100
 _DESCENTS = 20
 """Draws of each split that the released optimiser is run on, from its own start."""
@@ -65,8 +70,7 @@ class ProbitExperiment(AbstractExperiment):
 
     def measure(self, task: Task) -> Measured:
         data = load(task.setting, self.folder, task.mode)
-        n_train = int(np.floor(len(data.y) * _TRAIN))
-        train, test = split(np.random.RandomState(task.number), len(data.y), n_train)
+        train, test = split_nine_tenths(np.random.RandomState(task.number), len(data.y))
         run = _as_published if task.mode == AS_PUBLISHED else _corrected
         draws = run(data.x[train], data.y[train], task.n_draws, task.number)
         found: Measured = {"data|y": data.y[test].astype(float)}
@@ -106,17 +110,11 @@ def _corrected(x: Array, y: IntArray, n_draws: int, seed: int) -> dict[str, Arra
     The comparators have a fifth of the draws: they are many, and their means need no more.
     """
     cells, few = Cells.from_rows(x, y), max(n_draws // 5, 2)
-    fits = robust_fits(_MODEL, cells, seed, n_draws, few)
     naive = posterior_bootstrap(
         _MODEL, cells, n_draws=few, seed=seed, partition=Distinct(), ridge=0.0, refine=None
     )
-    return {
-        "TVD": fits["TVD"].draws,
-        "KLD": fits["TVD"].kld_draws,
-        "Bayes": full_bayes(_MODEL, cells, n_draws, seed).draws,
-        "naive TVD": naive.draws,
-        **{method: fit.draws for method, fit in fits.items()},
-    }
+    others = {"Bayes": full_bayes(_MODEL, cells, n_draws, seed).draws, "naive TVD": naive.draws}
+    return draws_of_all(_MODEL, cells, others, seed=seed, n_draws=n_draws, n_few=few)
 
 
 def _scores(x: Array, y: IntArray, theta: Array, mode: str) -> Measured:

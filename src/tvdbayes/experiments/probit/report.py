@@ -2,7 +2,14 @@
 
 from collections.abc import Sequence
 
-from tvdbayes.experiments.contract import AS_PUBLISHED, Box, Measured, Report, Task
+from tvdbayes.experiments.contract import (
+    AS_PUBLISHED,
+    Box,
+    Measured,
+    Report,
+    Task,
+    ranking,
+)
 from tvdbayes.experiments.pictures import grid_panels
 from tvdbayes.experiments.published import CLOSE, CRITERIA, agreement, compare, published
 from tvdbayes.experiments.scores import boxes_of_splits, calibration_boxes
@@ -79,15 +86,9 @@ def _agreement(table: Sequence[dict[str, object]]) -> str:
 
 def _best(boxes: Sequence[Box]) -> str:
     """The best method of each data set by each score, by the mean over splits."""
-    lines = []
-    for setting in dict.fromkeys(box.setting for box in boxes):
-        for criterion in ("log", "brier", "calibration", "accuracy"):
-            means = {
-                box.method: box.mean
-                for box in boxes
-                if box.setting == setting and box.criterion == criterion
-            }
-            order = sorted(means, key=lambda m: means[m] if criterion in _LOWER else -means[m])
-            listed = ", ".join(f"{method} {means[method]:.3f}" for method in order)
-            lines.append(f"- {setting}, {criterion}: {listed}")
+    lines = [
+        f"- {setting}, {score}: {ranking(boxes, setting, score, lower=score in _LOWER)}"
+        for setting in dict.fromkeys(box.setting for box in boxes)
+        for score in (*_LOWER, "accuracy")
+    ]
     return "Methods from best to worst, by the mean over splits:\n" + "\n".join(lines)

@@ -29,17 +29,9 @@ _ELEMENTS = 1 << 21
 class Chunk:
     """Some consecutive rows, encoded; what all rows have alike is left out.
 
-    Parameters
-    ----------
-    number : int
-        Which chunk of the data it is: its weights depend on that.
-    x : (n, p)
-    y : (n,)
-        Outcomes, in the smallest type that holds them.
-    offset, trials, counts : (n,) or None
-        None where they are 0, 1 and 1.
-    groups : (n, R)
-        The group of each row in each partition; those of different partitions differ.
+    Its weights depend on its number. Of x (n, p), y and the further columns (n,) whole numbers are
+    in the smallest type that holds them; offset, trials and counts are None where they are 0, 1 and
+    1. Groups (n, R) are those of each row in each partition; no two partitions share one.
     """
 
     number: int
@@ -77,16 +69,13 @@ class Chunk:
 
     def cells(self, rows: slice, names: tuple[str, ...]) -> Cells:
         """Some rows as a table; every row is its own x row."""
-        x = self.x[rows]
-        n = len(x)
-        return Cells(
-            x,
-            np.zeros(n) if self.offset is None else self.offset[rows],
-            np.ones(n) if self.trials is None else self.trials[rows].astype(float),
-            np.arange(n),
+        return Cells.by_row(
+            self.x[rows],
             self.y[rows].astype(float),
-            np.ones(n) if self.counts is None else self.counts[rows],
-            names,
+            offset=None if self.offset is None else self.offset[rows],
+            trials=None if self.trials is None else self.trials[rows].astype(float),
+            counts=None if self.counts is None else self.counts[rows],
+            names=names,
         )
 
 
@@ -100,21 +89,9 @@ def _small(values: Array) -> Array:
 class Rules:
     """What is the same for every chunk.
 
-    Parameters
-    ----------
-    model : Model
-        With a family of one predictor.
-    scale_on : Cells
-        A small table whose mean and spread are those that coordinates are standardised by.
-    n_groups : int
-        Groups of all partitions together.
-    n_partitions : int
-    bins : Bins or None
-        Outcomes that are compared together, which hold all that occur; None where one of two
-        outcomes stands for both.
-    trials : (t,)
-        The numbers of trials that occur.
-    seed : int
+    The family has one predictor. Coordinates are standardised by mean and spread of the small table
+    `scale_on`. `n_groups` counts the groups of all partitions together. Bins hold all outcomes that
+    occur, as do `trials` their numbers; there are none where one of two outcomes stands for both.
     """
 
     model: Model
@@ -261,4 +238,4 @@ def spread_of(cells: Cells) -> Cells:
     mean = np.where(constant, cells.x[0], mean)
     spread = np.where(constant, 0.0, np.sqrt(weights @ (cells.x - mean) ** 2))
     x = np.stack([mean - spread, mean + spread])
-    return Cells(x, np.zeros(2), np.ones(2), np.arange(2), np.zeros(2), np.ones(2), cells.names)
+    return Cells.by_row(x, np.zeros(2), names=cells.names)

@@ -13,10 +13,10 @@ import numpy as np
 
 from tvdbayes._array import tiny
 from tvdbayes._typing import Array
-from tvdbayes.large.cluster._problems import SummedGroups, SummedRows, UnitMasses
-from tvdbayes.large.cluster._rows import AbstractRows
-from tvdbayes.large.cluster._sums import Slopes
-from tvdbayes.large.cluster._weights import UNWEIGHTED
+from tvdbayes.large.cluster.problems import SummedGroups, SummedRows, UnitMasses
+from tvdbayes.large.cluster.rows import AbstractRows
+from tvdbayes.large.cluster.sums import Slopes
+from tvdbayes.large.cluster.weights import UNWEIGHTED
 from tvdbayes.objective import Penalty
 from tvdbayes.sampling.bootstrap import Solved
 from tvdbayes.solvers import Accuracy, Solution, newton
@@ -47,30 +47,18 @@ def solve_rows(
     n_draws: int,
     ridge: float,
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[Solved, Solved]:
-    """Solve the unweighted data from two starts (d,), and from there the draws.
+) -> tuple[Solved, list[Solved]]:
+    """Solve the unweighted data, and from there the draws, in blocks.
 
-    Parameters
-    ----------
-    rows : AbstractRows
-    start, ordinary : (d,)
-        Robust estimate and maximum likelihood of a sample, in the user's coordinates.
-    n_draws : int
-    ridge : float
-        Penalty on the variance of the linear predictor; never on the likelihood fit.
-    progress : callable, optional
-        Called with the draws done and the draws in all.
-
-    Returns
-    -------
-    unweighted, draws : Solved
-        The minimisers of the unweighted data, one of each kind, and those of the draws.
+    The search starts from the robust estimate and maximum likelihood (d,) of a sample, in the
+    user's coordinates. The ridge penalises the variance of the linear predictor, and never the
+    likelihood fit; `progress` is called with the draws done and the draws in all.
     """
     bound = rows.rules.bound
     starts = bound.from_user(np.column_stack([start, ordinary]))
     table = UnitMasses.make(rows, np.array([UNWEIGHTED]))
     goal = _accuracy(rows, table)
-    twin = SummedRows(rows, table.draws, table.share, _penalty(rows, 0.0, starts[:, 1]))
+    twin = SummedRows(rows, table, _penalty(rows, 0.0, starts[:, 1]))
     plain = newton(twin, starts[:, 1:])
     twin = replace(twin, penalty=_penalty(rows, 0.0, plain.theta[:, 0]))
 
@@ -83,20 +71,18 @@ def solve_rows(
     groups = _groups(rows, table, ridge, found.theta[:, 0], goal)
     unweighted = _solved(rows, found, groups.penalty, plain, twin.penalty)
 
-    parts: list[Solved] = []
+    blocks: list[Solved] = []
     size = _together(rows)
     for first in range(0, n_draws, size):
         draws = np.arange(first, min(first + size, n_draws))
         table = UnitMasses.make(rows, draws, groups.table.units)
         same = np.ones(draws.size)
         robust = newton(replace(groups, table=table), found.theta * same, tau=goal.begin)
-        its = replace(twin, draws=draws, share=table.share)
-        parts.append(
-            _solved(rows, robust, groups.penalty, newton(its, plain.theta * same), twin.penalty)
-        )
+        likelihood = newton(replace(twin, table=table), plain.theta * same)
+        blocks.append(_solved(rows, robust, groups.penalty, likelihood, twin.penalty))
         if progress is not None:
             progress(int(draws[-1]) + 1, n_draws)
-    return unweighted, _joined(parts, bound.n_params)
+    return unweighted, blocks
 
 
 def _accuracy(rows: AbstractRows, table: UnitMasses) -> Accuracy:
@@ -141,17 +127,4 @@ def _solved(
         robust.value - pull.value(robust.theta),
         replace(plain, theta=bound.to_user(plain.theta)),
         plain.value - its_pull.value(plain.theta),
-    )
-
-
-def _joined(parts: list[Solved], n_params: int) -> Solved:
-    if not parts:
-        none, codes = np.zeros(0), np.zeros(0, int)
-        empty = Solution(np.zeros((n_params, 0)), none, codes, codes, none, none)
-        return Solved(empty, none, empty, none)
-    return Solved(
-        Solution.join([part.robust for part in parts]),
-        np.concatenate([part.distance for part in parts]),
-        Solution.join([part.likelihood for part in parts]),
-        np.concatenate([part.likelihood_distance for part in parts]),
     )

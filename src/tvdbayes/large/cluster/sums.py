@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.large.cluster._chunks import Batch, Chunk, Rules, batches_of
-from tvdbayes.large.cluster._weights import RowWeights
+from tvdbayes.large.cluster.chunks import Batch, Chunk, Rules, batches_of
+from tvdbayes.large.cluster.weights import RowWeights
 from tvdbayes.objective import Penalty, RowProblem
 from tvdbayes.objective.divergences import KLD
 

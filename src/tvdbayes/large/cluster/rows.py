@@ -1,4 +1,4 @@
-"""Chunks of rows and sums over them: in this process, or kept on the workers of a Dask cluster.
+"""Chunks of rows that the workers of a Dask cluster keep, and sums over them.
 
 A sum over chunks is a tree whose shape depends on their number alone, so that the result is the
 same bit for bit whatever the number of workers, and when some of them die on the way.
@@ -11,13 +11,12 @@ from functools import cached_property, reduce
 from typing import Any, TypeVar
 
 from tvdbayes._errors import MemoryBudgetError, TVDBayesError
-from tvdbayes.large.cluster._chunks import Chunk, Rules
-from tvdbayes.large.cluster._dask import dask_module
-from tvdbayes.large.cluster._memory import give_memory_back
-from tvdbayes.large.cluster._sums import AbstractSum, Sums, added
+from tvdbayes.large.cluster.chunks import Chunk, Rules
+from tvdbayes.large.cluster.sums import AbstractSum, Sums, added
+from tvdbayes.large.cluster.workers import dask_module, give_memory_back
 from tvdbayes.sampling.execution import single_threaded
 
-__all__ = ["AbstractRows", "DaskRows", "HeldRows", "joined", "result_of"]
+__all__ = ["AbstractRows", "DaskRows", "joined", "result_of"]
 
 Part = TypeVar("Part")
 
@@ -33,18 +32,6 @@ class AbstractRows(ABC):
     @abstractmethod
     def total(self, wanted: AbstractSum) -> Sums:
         """A sum over all rows."""
-
-
-@dataclass(frozen=True, eq=False)
-class HeldRows(AbstractRows):
-    """Chunks in the memory of this process."""
-
-    rules: Rules
-    chunks: Sequence[Chunk]
-
-    def total(self, wanted: AbstractSum) -> Sums:
-        """A sum over all rows."""
-        return _tree([_over(chunk, self.rules, wanted) for chunk in self.chunks], _sum)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +57,7 @@ class DaskRows(AbstractRows):
         # As the result of a task it is sent to each worker once, and made again if that dies; what
         # a client scatters to a worker is lost with it.
         asked = submit(_same, wanted, pure=False)
-        parts = self.client.map(
-            _over_and_trim, self.chunks, rules=self._rules, wanted=asked, pure=False
-        )
+        parts = self.client.map(_over, self.chunks, rules=self._rules, wanted=asked, pure=False)
         found: Sums = result_of(_tree(parts, lambda some: submit(_sum, some, pure=False)))
         return found
 
@@ -87,11 +72,7 @@ def _same(value: Part) -> Part:
 
 def _over(chunk: Chunk, rules: Rules, wanted: AbstractSum) -> Sums:
     with single_threaded():
-        return wanted.over(chunk, rules)
-
-
-def _over_and_trim(chunk: Chunk, rules: Rules, wanted: AbstractSum) -> Sums:
-    found = _over(chunk, rules, wanted)
+        found = wanted.over(chunk, rules)
     give_memory_back()
     return found
 

@@ -1,13 +1,15 @@
 """Optimisation problems whose values and derivatives are sums over rows on workers."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
 from tvdbayes._array import tiny
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.large.cluster._rows import AbstractRows
-from tvdbayes.large.cluster._sums import DataMasses, Gradient, Likelihood, Loss, ModelMasses
+from tvdbayes.large.cluster.rows import AbstractRows
+from tvdbayes.large.cluster.sums import DataMasses, Gradient, Likelihood, Loss, ModelMasses
 from tvdbayes.objective import GroupExpansion, Penalty, RowExpansion, RowPoint, gauss_newton
 from tvdbayes.objective.divergences import TVD, AbstractComparison
 from tvdbayes.solvers import Accuracy
@@ -17,19 +19,10 @@ __all__ = ["SummedGroups", "SummedRows", "UnitMasses"]
 
 @dataclass(frozen=True, eq=False)
 class UnitMasses:
-    """The masses of reweighted data, in the units that have any.
+    """The masses (U, B) of reweighted data, for draws (B,), in the units (U,) that have any.
 
-    Parameters
-    ----------
-    draws : (B,)
-        Numbers of the draws.
-    units : (U,)
-        The units that hold data.
-    share : (B,)
-        What a weight is multiplied with to be a mass: those of all rows add up to 1.
-    data : (U, B)
-    whole : (U, B) or None
-        Mass of each unit's group, where one of two outcomes stands for both.
+    A weight times its share (B,) is a mass: those of all rows add up to 1. `whole` is the mass of
+    each unit's group, where one of two outcomes stands for both.
     """
 
     draws: IntArray
@@ -61,9 +54,7 @@ class UnitMasses:
         """The draws in these places."""
         whole = None if self.whole is None else self.whole.take(index, axis=1)
         data = self.data.take(index, axis=1)
-        return replace(
-            self, draws=self.draws[index], share=self.share[index], data=data, whole=whole
-        )
+        return UnitMasses(self.draws[index], self.units, self.share[index], data, whole)
 
     def compare(self, mass: Array) -> AbstractComparison:
         """These masses against those of the model (U, B)."""
@@ -73,40 +64,57 @@ class UnitMasses:
 
 
 @dataclass(frozen=True, eq=False)
-class SummedGroups:
-    """B reweighted data sets to be matched by the model, unit by unit.
-
-    Parameters
-    ----------
-    anchor : (d, U, 1)
-        Derivatives of the units' masses as a share of these, taken once; see `PooledUnits`.
-    """
+class _AbstractSummed(ABC):
+    """B reweighted data sets to be matched by the model."""
 
     rows: AbstractRows
     table: UnitMasses
     penalty: Penalty
-    anchor: Array
-    accuracy: Accuracy
-
-    kinked = True
 
     @property
     def n_params(self) -> int:
         """D."""
-        return len(self.anchor)
+        return self.rows.rules.bound.n_params
 
     @property
     def n_draws(self) -> int:
         """B."""
         return self.table.draws.size
 
-    def take(self, index: IntArray) -> "SummedGroups":
+    def take(self, index: IntArray) -> Self:
         """The problems with these numbers."""
         return replace(self, table=self.table.take(index))
 
     def batch_size(self, n: int) -> int:
         """As many as are needed."""
         return n
+
+    @abstractmethod
+    def distance(self, theta: Array) -> Array:
+        """The divergence alone, (B,)."""
+
+    def value(self, theta: Array) -> Array:
+        """The value itself, not smoothed, (B,)."""
+        return self.distance(theta) + self.penalty.value(theta)
+
+    def score(self, pool: Array) -> Array:
+        """The values of K common candidates (d, K) in every problem, (K, B)."""
+        same = np.ones(self.n_draws)
+        return np.stack([self.value(candidate[:, None] * same) for candidate in pool.T])
+
+
+@dataclass(frozen=True, eq=False)
+class SummedGroups(_AbstractSummed):
+    """Data compared with the model unit by unit.
+
+    The anchor (d, U, 1) is the derivative of the units' masses as a share of these, taken once; see
+    `PooledUnits`.
+    """
+
+    anchor: Array
+    accuracy: Accuracy
+
+    kinked = True
 
     def at(self, theta: Array) -> "GroupsPoint":
         """Evaluate at (d, B)."""
@@ -122,15 +130,6 @@ class SummedGroups:
     def distance(self, theta: Array) -> Array:
         """The divergence alone, (B,)."""
         return self.table.compare(self.masses(theta)).total(np.zeros(self.n_draws))
-
-    def value(self, theta: Array) -> Array:
-        """The value itself, not smoothed, (B,)."""
-        return self.distance(theta) + self.penalty.value(theta)
-
-    def score(self, pool: Array) -> Array:
-        """The values of K common candidates (d, K) in every problem, (K, B)."""
-        same = np.ones(self.n_draws)
-        return np.stack([self.value(candidate[:, None] * same) for candidate in pool.T])
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,54 +165,23 @@ class GroupsPoint:
 
 
 @dataclass(frozen=True, eq=False)
-class SummedRows:
-    """B reweighted data sets, compared with the model row by row: weighted maximum likelihood."""
-
-    rows: AbstractRows
-    draws: IntArray
-    share: Array
-    penalty: Penalty
+class SummedRows(_AbstractSummed):
+    """Data compared with the model row by row: weighted maximum likelihood."""
 
     kinked = False
     accuracy = Accuracy(tau=0.0, decrement=1e-13, rounding=1e-14)
 
-    @property
-    def n_params(self) -> int:
-        """D."""
-        return self.rows.rules.bound.n_params
-
-    @property
-    def n_draws(self) -> int:
-        """B."""
-        return self.draws.size
-
-    def take(self, index: IntArray) -> "SummedRows":
-        """The problems with these numbers."""
-        return replace(self, draws=self.draws[index], share=self.share[index])
-
-    def batch_size(self, n: int) -> int:
-        """As many as are needed."""
-        return n
-
     def at(self, theta: Array) -> RowPoint:
         """Evaluate at (d, B)."""
-        merit, grad, hess = self.rows.total(Likelihood(self.draws, theta))
-        merit = merit * self.share + self.penalty.value(theta)
-        grad = grad * self.share + self.penalty.grad(theta)
-        hess = hess * self.share
+        table = self.table
+        merit, grad, hess = self.rows.total(Likelihood(table.draws, theta))
+        merit = merit * table.share + self.penalty.value(theta)
+        grad = grad * table.share + self.penalty.grad(theta)
+        hess = hess * table.share
         self.penalty.add_curvature(hess)
         return RowPoint(RowExpansion(merit, grad, hess))
 
     def distance(self, theta: Array) -> Array:
         """The divergence from data of which no two rows have the same x, (B,)."""
-        (loss,) = self.rows.total(Loss(self.draws, theta))
-        return loss * self.share
-
-    def value(self, theta: Array) -> Array:
-        """The value itself, (B,)."""
-        return self.distance(theta) + self.penalty.value(theta)
-
-    def score(self, pool: Array) -> Array:
-        """The values of K common candidates (d, K) in every problem, (K, B)."""
-        same = np.ones(self.n_draws)
-        return np.stack([self.value(candidate[:, None] * same) for candidate in pool.T])
+        (loss,) = self.rows.total(Loss(self.table.draws, theta))
+        return loss * self.table.share

@@ -1,10 +1,24 @@
-"""Return unused memory of a worker to the operating system."""
+"""The only place that imports Dask, and the memory that its workers give back."""
 
 import ctypes
 import sys
 from contextlib import suppress
+from importlib import import_module
+from typing import Any
 
-__all__ = ["give_memory_back"]
+from tvdbayes._errors import SettingsError
+
+__all__ = ["dask_module", "give_memory_back"]
+
+
+def dask_module(name: str) -> Any:
+    """The module "dask" or "distributed", or an error that says how to get it."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise SettingsError(
+            "Rows on a cluster need Dask. Run: pip install 'tvdbayes[dask]'"
+        ) from error
 
 
 def give_memory_back() -> None:
