@@ -56,7 +56,7 @@ def frame():
 @pytest.fixture(scope="module")
 def alone(frame):
     """The fit in one process."""
-    return tb.fit("y ~ x", frame, n_draws=224, n_jobs=1)
+    return tb.fit("y ~ x", frame, n_draws=224, refine=None, n_jobs=1)
 
 
 def where(block):
@@ -100,13 +100,13 @@ def kill_a_worker(patch, client):
 @pytest.mark.usefixtures("client")
 @pytest.mark.parametrize("n_jobs", [None, 4])
 def test_a_fit_on_four_workers_is_the_serial_fit(n_jobs, frame, alone):
-    there = tb.fit("y ~ x", frame, n_draws=224, n_jobs=n_jobs)
+    there = tb.fit("y ~ x", frame, n_draws=224, refine=None, n_jobs=n_jobs)
     assert same_bits(there, alone)
 
 
 def test_a_killed_worker_costs_no_draw_and_no_bit(client, frame, alone, monkeypatch):
     killed = kill_a_worker(monkeypatch, client)
-    there = tb.fit("y ~ x", frame, n_draws=224, n_jobs=4)
+    there = tb.fit("y ~ x", frame, n_draws=224, refine=None, n_jobs=4)
     assert len(killed) == 1
     assert len(there.draws) == 224
     assert same_bits(there, alone)
@@ -153,7 +153,7 @@ def test_what_the_work_raises_comes_through_as_it_is():
 
 @pytest.mark.usefixtures("client")
 def test_ctrl_c_keeps_the_finished_draws(frame, alone, monkeypatch):
-    fit = with_(tb.fit, "y ~ x", frame, n_draws=224)
+    fit = with_(tb.fit, "y ~ x", frame, n_draws=224, refine=None)
     assert_resumed_after_ctrl_c(fit, alone, Dask, monkeypatch)
 
 
