@@ -10,8 +10,8 @@ from benchmarks._designs import logit, poisson
 from benchmarks._report import Table
 from tvdbayes import Bernoulli, Model, Poisson
 from tvdbayes.data.cells import compress
-from tvdbayes.results import replicate
 from tvdbayes.results.misfit import misfit
+from tvdbayes.results.replicates import replicate
 from tvdbayes.results.rows import cell_scores
 
 FALSE_ALARM = 0.05
@@ -54,7 +54,7 @@ def judge(design, number, n_draws=300):
         )
     chance = replicate(fit)
     share = misfit(fit.distance, chance.distance)
-    flag = cell_scores(fit).stands_out(chance.threshold(FALSE_ALARM))[made.cell_of_row]
+    flag = (cell_scores(fit).surprise > chance.threshold(FALSE_ALARM))[made.cell_of_row]
     found, wrong = flag.sum(), bad.sum()
     return (
         share.mean,

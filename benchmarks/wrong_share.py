@@ -9,8 +9,8 @@ import tvdbayes as tb
 from benchmarks._report import Table
 from benchmarks._wrong_rows import make
 from tvdbayes.data.cells import compress
-from tvdbayes.results import replicate
-from tvdbayes.results.wrong import dropped_rows, wrong_share
+from tvdbayes.results.misfit import dropped_rows, wrong_share
+from tvdbayes.results.replicates import replicate
 
 N_ROWS, N_COVARIATES = 400, 3
 N_SETS, N_REPLICATES = 300, 20

@@ -18,7 +18,7 @@ from tvdbayes.results.checks import (
     quantile_residuals,
     rootogram,
 )
-from tvdbayes.results.misfit import misfit
+from tvdbayes.results.misfit import misfit, share_of_data
 from tvdbayes.results.prediction import (
     NewRows,
     likely_pmf,
@@ -33,7 +33,6 @@ from tvdbayes.results.replicates import Replicates, _simulate, replicate
 from tvdbayes.results.rows import cell_scores, layout_of
 from tvdbayes.results.scores import score
 from tvdbayes.results.sensitivity import Sensitivity
-from tvdbayes.results.unexplained import share_of_data
 from tvdbayes.sampling.summary import intervals, summarise
 from tvdbayes.sampling.warnings import warn_of
 from tvdbayes.sampling.weights import Stream, reweight
@@ -171,7 +170,7 @@ def test_scores_of_cells_are_excess_masses(counts):
     surprise = -np.log10(poisson.sf(COUNTS - 1, expected))
     assert np.allclose(found.surprise, np.where(expected <= COUNTS / 2, surprise, 0))
     assert found.surprise[2] > 2
-    assert found.stands_out(found.surprise[2] - 0.1).tolist() == [False, False, True, False, False]
+    assert (found.surprise > found.surprise[2] - 0.1).tolist() == [False, False, True, False, False]
 
 
 def test_rows_of_a_group_are_a_mean_over_the_ensemble():

@@ -167,7 +167,7 @@ def seen(monkeypatch):
         reached.append((model.predictor, device))
         return replace(posterior_bootstrap(Model(model.family), cells, **options), model=model)
 
-    monkeypatch.setattr("tvdbayes.fitting.fit_formula.posterior_bootstrap", stand_in)
+    monkeypatch.setattr("tvdbayes.fitting.run.posterior_bootstrap", stand_in)
     return reached
 
 

@@ -92,7 +92,7 @@ def quick(monkeypatch):
     """Reports that are a line: the room `report` has its own tests."""
 
     def render(story, *, title=None, command=None):
-        return f"{story.formula} {title} {command}"
+        return f"{story.fit.formula} {title} {command}"
 
     monkeypatch.setattr("tvdbayes.cli._fit.render", render)
     monkeypatch.setattr("tvdbayes.fitting.story.render", render)
@@ -682,7 +682,7 @@ def test_an_interruption_says_how_many_draws_were_done(folder, monkeypatch):
         yield report
 
     with monkeypatch.context() as patch:
-        patch.setattr("tvdbayes.fitting.fit_formula.progress_bar", stop_after_a_block)
+        patch.setattr("tvdbayes.fitting.run.progress_bar", stop_after_a_block)
         args = ("fit", "visits.csv", "visits ~ age", "--draws", "3000", "--out", "results")
         said = fail(*args)
     assert said == ("error: Stopped after 1024 of 3000 draws; nothing was written.\n", 130)

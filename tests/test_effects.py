@@ -11,11 +11,10 @@ from scipy.special import expit
 from scipy.stats import norm
 
 import tvdbayes as tb
-from tvdbayes.fitting.slopes import row_slopes
 from tvdbayes.models.families import ALL_FAMILIES
 from tvdbayes.results import effects as arrays
 from tvdbayes.results import prediction
-from tvdbayes.results.effects import average_outcome, average_slope
+from tvdbayes.results.effects import average_outcome, average_slope, row_slopes
 from tvdbayes.results.prediction import NewRows
 
 pytestmark = pytest.mark.filterwarnings(

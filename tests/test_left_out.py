@@ -10,8 +10,8 @@ from scipy.stats import beta, ks_2samp, kstest
 import tvdbayes as tb
 from tvdbayes import Bernoulli, Cells, Model, Poisson, SettingsError
 from tvdbayes.data.cells import compress
-from tvdbayes.results.comparison import compare_posteriors
-from tvdbayes.results.left_out import cross_validate, fold_counts, leave_one_out, without
+from tvdbayes.fitting.compare_fits import compare_posteriors
+from tvdbayes.results.scores import cross_validate, fold_counts, leave_one_out, without
 from tvdbayes.sampling.bootstrap import draws_of, plan_of
 
 

@@ -9,8 +9,8 @@ import tvdbayes as tb
 from tvdbayes import Bernoulli, Cells, Model, Poisson, SettingsError
 from tvdbayes.data.cells import compress
 from tvdbayes.models.families import ALL_FAMILIES
-from tvdbayes.results import replicate, share_of_data
-from tvdbayes.results.misfit import Misfit, misfit
+from tvdbayes.results.misfit import Misfit, misfit, share_of_data
+from tvdbayes.results.replicates import replicate
 from tvdbayes.results.rows import cell_scores, layout_of, masses_of
 
 
@@ -118,7 +118,7 @@ def test_the_lower_bound_undoes_the_mixture():
 def test_flags_name_the_wrong_rows():
     fit, made = rate_fit(bad=60, shift=10, data=3)
     threshold = replicate(fit).threshold(0.05)
-    flag = cell_scores(fit).stands_out(threshold)[made.cell_of_row]
+    flag = (cell_scores(fit).surprise > threshold)[made.cell_of_row]
     bad = np.arange(400) < 60
     assert (flag & bad).sum() / flag.sum() > 0.9
     assert (flag & bad).sum() / 60 > 0.9
@@ -128,7 +128,7 @@ def test_leverage_rows_are_flagged_in_groups():
     fit, made = logit_fit(bad=60)
     scores = cell_scores(fit)
     assert scores.pooled
-    flag = scores.stands_out(replicate(fit, 60).threshold(0.05))[made.cell_of_row]
+    flag = (scores.surprise > replicate(fit, 60).threshold(0.05))[made.cell_of_row]
     bad = np.arange(800) < 60
     assert (flag & bad).sum() >= 50
     assert (flag & ~bad).sum() <= 6

@@ -10,8 +10,8 @@ import tvdbayes as tb
 from tvdbayes.formula.family import family_by_name
 from tvdbayes.models.families import ALL_FAMILIES, ALL_LINKS, neighbours
 from tvdbayes.objective import Layout
-from tvdbayes.results import better_family, replicate
-from tvdbayes.results.replicates import chance_without_refits
+from tvdbayes.results.findings import better_family
+from tvdbayes.results.replicates import chance_without_refits, replicate
 from tvdbayes.results.rows import masses_of
 from tvdbayes.sampling.weights import Prior
 

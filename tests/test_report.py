@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 
 import tvdbayes as tb
-from tvdbayes.fitting import averages as _averages
+from tvdbayes.fitting import story as _story
 from tvdbayes.fitting.story import story_of
 from tvdbayes.report import _page, _tables
 from tvdbayes.report import render as render_story
 from tvdbayes.report._call import call_of, code_of, name_of
 from tvdbayes.report._page import page_of
-from tvdbayes.report._tables import Estimate, Line, row_table
-from tvdbayes.report._words import listed, number
+from tvdbayes.report._tables import Estimate, Line, listed, number, row_table
 from tvdbayes.sampling.rules import differing
 
 SCRIPT = "<script>alert(1)</script>"
@@ -314,7 +313,7 @@ def test_a_slope_that_does_not_exist_is_explained():
 
 
 def test_predictions_that_take_too_long_are_named(fit, monkeypatch):
-    monkeypatch.setattr(_averages, "_MOST_WORK", 0)
+    monkeypatch.setattr(_story, "_MOST_WORK", 0)
     found = gathered(fit)
     assert [line.name for line in found.averages] == ["as in the data"]
     assert found.averages_notes[0].startswith("Not shown here, for time and room: z and g.")

@@ -12,8 +12,8 @@ import tvdbayes as tb
 from tvdbayes import Status
 from tvdbayes.large import fit as large
 from tvdbayes.results import replicates
+from tvdbayes.results.findings import flat_ranges
 from tvdbayes.results.rows import cell_scores, layout_of, masses_of
-from tvdbayes.results.ties import flat_ranges
 from tvdbayes.sampling.rules import RULES, differing, far_draws, few_groups
 from tvdbayes.sampling.warnings import warn_of
 

@@ -10,10 +10,10 @@ from scipy.special import expit
 import tvdbayes as tb
 from tvdbayes import Bernoulli, Cells, Distinct, Model, Poisson
 from tvdbayes.objective import Layout
-from tvdbayes.results import replicate, replicates
-from tvdbayes.results.misfit import Misfit
+from tvdbayes.results import replicates
+from tvdbayes.results.misfit import Misfit, dropped_rows, wrong_share
+from tvdbayes.results.replicates import replicate
 from tvdbayes.results.rows import SCORES, cell_scores, layout_of, masses_of, surprise_of_dropped
-from tvdbayes.results.wrong import dropped_rows, wrong_share
 from tvdbayes.trimming import agreement, due_in_tails, kept_share, kept_shares, tail_probability
 from tvdbayes.trimming.weighted import weighted_fit
 
@@ -99,7 +99,7 @@ def test_the_limit_of_flags_knows_the_tails(dirty):
     # A row that is dropped for its tail has a probability of at most 10 to the power of -2.5.
     assert (chance.surprise[dropped] > 2).mean() > 0.8
     assert (chance.surprise[~dropped] == 0).all()
-    flagged = cell_scores(posterior).stands_out(chance.threshold(0.05))
+    flagged = cell_scores(posterior).surprise > chance.threshold(0.05)
     assert flagged[least[:, 0] > 8].all()
 
 
@@ -136,7 +136,7 @@ def test_far_rows_that_were_kept_out_as_a_block_are_flagged():
     deviations = agreement(layout, theta, np.ones(cells.n_cells), far)
     assert deviations < -6
     scores = cell_scores(record)
-    np.testing.assert_array_equal(scores.stands_out(8.0), at_far)
+    np.testing.assert_array_equal(scores.surprise > 8.0, at_far)
     np.testing.assert_allclose(scores.surprise[at_far], -stats.norm.logcdf(deviations) / np.log(10))
     # Had they been let in, they would not stand out.
     agreeing = cell_scores(replace(record, kept_rows=replace(rows, far_agree=True)))

@@ -31,7 +31,7 @@ from tvdbayes.bounds._words import (
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
 from tvdbayes.objective.partitions import AbstractPartition, Distinct
-from tvdbayes.results.left_out import fold_counts, loses_a_column, part_of
+from tvdbayes.results.scores import fold_counts, loses_a_column, part_of
 from tvdbayes.sampling.bootstrap import posterior_bootstrap
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.posterior import Posterior

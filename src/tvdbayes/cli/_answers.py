@@ -13,10 +13,10 @@ from tvdbayes.cli._words import noted, plain, printable
 from tvdbayes.fitting import Fit
 from tvdbayes.fitting.story import story_of
 from tvdbayes.report import INTERVAL, Story
-from tvdbayes.results.comparison import Comparison
 from tvdbayes.results.rows import SCORES
 from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.summary import Summary
+from tvdbayes.sampling.tables import AbstractTable
 
 __all__ = ["Answers", "finite", "lacking", "lines_of"]
 
@@ -101,8 +101,8 @@ def _bare(fit: Fit) -> list[str]:
 
 def _told(story: Story) -> list[str]:
     """What is told of any other."""
-    posterior = story.posterior
-    more = f" ({story.n_left_out:,} more left out)" if story.n_left_out else ""
+    posterior = story.fit.posterior
+    more = f" ({story.fit.n_left_out:,} more left out)" if story.fit.n_left_out else ""
     parts = [
         paragraph(
             f"{posterior.model.family.name} by {posterior.method}: "
@@ -120,14 +120,14 @@ def _told(story: Story) -> list[str]:
 
 
 def _facts(story: Story) -> dict[str, Any]:
-    posterior, summary = story.posterior, story.summary
+    posterior, summary = story.fit.posterior, story.summary
     return {
         "divergence": posterior.divergence.name,
         "refine": posterior.refine,
         "n_cells": posterior.cells.n_cells,
         "rows_used": None if story.rows_used is None else plain(story.rows_used),
-        "rounding": story.rounding,
-        "n_left_out": story.n_left_out,
+        "rounding": None if story.fit.rounded is None else str(story.fit.rounded),
+        "n_left_out": story.fit.n_left_out,
         "interval": INTERVAL,
         "coefficients": [] if summary is None else lines_of(summary, "name"),
         "misfit": {name: finite(getattr(story.misfit, name, None)) for name in _MISFIT},
@@ -163,7 +163,7 @@ def _coefficients(story: Story, summary: Summary) -> str:
     return f"{shown}\n{paragraph(mark + plain(story.comparison), '  ')}"
 
 
-def lines_of(found: Summary | Comparison, called: str) -> list[dict[str, Any]]:
+def lines_of(found: AbstractTable, called: str) -> list[dict[str, Any]]:
     """The lines of a table by name, for JSON."""
     return [
         {called: name, **{key: finite(column[i]) for key, column in found.columns.items()}}
@@ -186,7 +186,7 @@ def _suspects(story: Story) -> str:
         Column("unexplained", [f"{v:.0%}" for v in worst["score"]], needed=False),
     ]
     told = f"{story.flagged}{' (*)' if story.n_flagged else ''}. {story.equal_rows} "
-    if story.data.n_grouped is None:
+    if story.fit.data.n_grouped is None:
         told += "Row 0 is the first below the header. "
     told += "Seen and expected count rows with this outcome and the same or nearby covariates."
     if "kept" in worst:
@@ -201,7 +201,7 @@ def _flagged_rows(story: Story) -> list[dict[str, Any]]:
     renamed = f"data: {story.outcome}"
     outcome = renamed if renamed in flagged else story.outcome
     own = [name for name in (outcome, "count", *SCORES) if name in flagged]
-    rows = pd.Series(story.data.row)
+    rows = pd.Series(story.fit.data.row)
     members = rows[rows >= 0].groupby(rows, sort=False).groups.values()
     equal = {int(found[0]): [int(i) for i in found] for found in members}
     return [

@@ -17,13 +17,11 @@ from tvdbayes.cli._text import echo_json, echo_notes, heading, in_words, joined,
 from tvdbayes.cli._words import noted, plain, printable
 from tvdbayes.data.sources import AbstractSource
 from tvdbayes.fitting import Fit
-from tvdbayes.fitting.coarse import told_of_rounding
-from tvdbayes.fitting.fit_formula import draw, survey_of
 from tvdbayes.fitting.progress import progress_bar
-from tvdbayes.fitting.record import fit_of
+from tvdbayes.fitting.run import draw, fit_of, survey_of, told_of_rounding
 from tvdbayes.formula.survey import Survey
 from tvdbayes.objective.partitions import Auto
-from tvdbayes.results import replicate
+from tvdbayes.results.replicates import replicate
 from tvdbayes.sampling.bootstrap import plan_of
 from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.posterior import Posterior
@@ -62,7 +60,7 @@ def run_check(*, as_json: bool, **model: Any) -> None:
         found = survey_of(request.formula, source, options)
         with progress_bar(None, "timing the first draws"):
             pilot = _pilot(options, found)
-        fit = fit_of(found, pilot.posterior, options)
+        fit = fit_of(found, pilot.posterior, options, Fit)
         if found.coarsening is not None:
             fit = told_of_rounding(fit, found.coarsening)
     doubts = [

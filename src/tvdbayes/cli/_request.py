@@ -9,8 +9,8 @@ from tvdbayes._errors import TVDBayesWarning
 from tvdbayes.cli._stored import load_fit
 from tvdbayes.data.sources import AbstractSource, open_data, open_source
 from tvdbayes.fitting import Fit
-from tvdbayes.fitting.fit_formula import fit_with
 from tvdbayes.fitting.predictions import new_cells
+from tvdbayes.fitting.run import fit_with
 from tvdbayes.sampling.options import Options
 
 __all__ = ["Request"]
@@ -60,10 +60,10 @@ class Request:
         alpha, path = self.prior
         with warnings.catch_warnings(action="ignore", category=TVDBayesWarning):
             plain = replace(self.options, n_draws=0, resume=None, progress=False)
-            without = fit_with(self.formula, source, plain)
+            without = fit_with(self.formula, source, plain, Fit)
         base = new_cells(without, open_data(path), self.options.weights)
         return replace(self.options, alpha=alpha, base_measure=base)
 
     def fit(self, source: AbstractSource) -> Fit:
         """Fit the model to the table."""
-        return fit_with(self.formula, source, self.options_for(source))
+        return fit_with(self.formula, source, self.options_for(source), Fit)

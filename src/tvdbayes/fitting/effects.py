@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from math import prod
 from typing import Any
@@ -11,22 +12,15 @@ from formulaic.parser.types import Factor
 
 from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.data.fit_data import Column, FitData, plain_table
-from tvdbayes.fitting.base import AbstractFit
+from tvdbayes.data.fit_data import Column, plain_table
 from tvdbayes.fitting.predictions import new_rows, outcome_numbers
-from tvdbayes.fitting.slopes import row_slopes
 from tvdbayes.formula.columns import offsets
 from tvdbayes.formula.names import column_of
-from tvdbayes.results.effects import (
-    Effect,
-    Outcomes,
-    average_outcome,
-    average_slope,
-    effect_of,
-)
+from tvdbayes.results.base import AbstractFit
+from tvdbayes.results.effects import Effect, Outcomes, average_outcome, average_slope, row_slopes
 from tvdbayes.sampling.posterior import Posterior
 
-__all__ = ["EffectAnswers"]
+__all__ = ["EffectAnswers", "levels_of_column"]
 
 _MOST_SETTINGS = 1_000
 
@@ -35,14 +29,9 @@ _MOST_SETTINGS = 1_000
 class _Question:
     """The data of a fit, averaged over, and what is averaged.
 
-    Parameters
-    ----------
-    columns, counts
-        Distinct rows of all columns but the outcome, and their weights.
-    outcomes : tuple or None
-        Numbers of the outcomes whose probabilities are meant; None is the expected outcome.
-    labels : tuple of str
-        What these are called behind a comma; one empty text for the expected outcome.
+    `columns` and `counts` are the distinct rows of all columns but the outcome, and their weights;
+    `outcomes` the numbers of the outcomes whose probabilities are meant, None for the expected
+    outcome; `labels` what these are called behind a comma, one empty text for the expected outcome.
     """
 
     fit: AbstractFit
@@ -75,9 +64,9 @@ class _Question:
         return self.columns[name]
 
     def effect(self, names: Iterable[str], values: Array, what: str) -> Effect:
-        """The record; every name comes once for each label."""
-        whole = tuple(name + label for name in names for label in self.labels)
-        return effect_of(self.posterior, whole, values, what)
+        """The record of values (2B + 2, K); every name comes once for each label."""
+        whole, b = tuple(name + label for name in names for label in self.labels), len(values) // 2
+        return Effect(whole, values[: b - 1], values[b - 1 : -2], values[-2], values[-1], what)
 
     def about(self, at: Mapping[str, object]) -> str:
         """What is averaged, and over what, in words."""
@@ -89,6 +78,13 @@ class _Question:
 
 class EffectAnswers(AbstractFit):
     """Methods of `Fit` on averages over the rows of the data."""
+
+    @cached_property
+    def _covariate_rows(self) -> tuple[dict[str, Column], Array]:
+        """Distinct rows of all columns in use but the outcome, and their weights."""
+        uses = (self.data.offset, self.data.exposure, self.data.trials)
+        further = [name for name in uses if isinstance(name, str)]
+        return self.data.distinct(dict.fromkeys([*self.design.columns, *further]))
 
     def effects(
         self,
@@ -118,31 +114,22 @@ class EffectAnswers(AbstractFit):
         ordinary : bool
             Whether to take the ordinary twin in place of the robust draws.
 
-        Returns
-        -------
-        Effect
-
         Examples
         --------
-        >>> import numpy as np, tvdbayes as tb
-        >>> rng = np.random.default_rng(0)
-        >>> age, region = rng.integers(2, 6, 2000), rng.choice(["north", "south"], 2000)
-        >>> visits = rng.poisson(np.exp(0.3 * age - 0.5 * (region == "south")))
-        >>> data = {"visits": visits, "age": age, "region": region}
-        >>> fit = tb.fit("visits ~ age + region", data, n_draws=50)
+        >>> import tvdbayes as tb
+        >>> fit = tb.fit("visits ~ age + region", tb.example_data(), n_draws=50)
         >>> fit.effects("age").estimate.round(1)  # visits for a year more
-        array([0.7])
+        array([0.8])
         >>> found = fit.effects("region", at={"age": 5})
         >>> found.names, found.estimate.round(1)
-        (('region: south - north',), array([-1.7]))
+        (('region: south - north',), array([-1.9]))
         """
         ask, at = _question(self, self._side(ordinary), outcome), _mapping(at)
-        levels = _levels(self, variable, ask.column(variable))
+        ask.column(variable)
+        levels = levels_of_column(self, variable)
         if levels is None:
-            values = _average_slope(ask, variable, at)
-            return ask.effect(
-                [variable], values, f"Average slope in {variable} of {ask.about(at)}."
-            )
+            what = f"Average slope in {variable} of {ask.about(at)}."
+            return ask.effect([variable], _average_slope(ask, variable, at), what)
         _require_free(variable, at)
         if len(levels) < 2:
             raise DataError(f"{variable!r} has one value only, {levels[0]!r}: nothing to compare.")
@@ -171,14 +158,11 @@ class EffectAnswers(AbstractFit):
 
         Examples
         --------
-        >>> import numpy as np, tvdbayes as tb
-        >>> rng = np.random.default_rng(0)
-        >>> age = rng.integers(2, 6, 2000)
-        >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
-        >>> fit = tb.fit("visits ~ age", data, n_draws=50)
+        >>> import tvdbayes as tb
+        >>> fit = tb.fit("visits ~ age + region", tb.example_data(), n_draws=50)
         >>> found = fit.contrast("age", 5, 2, ratio=True)
         >>> found.names, found.estimate.round(1)  # the truth: exp(0.9) = 2.5
-        (('age: 5 / 2',), array([2.5]))
+        (('age: 5 / 2',), array([2.6]))
         """
         ask, at = _question(self, self._side(ordinary), outcome), _mapping(at)
         ask.column(variable)
@@ -213,25 +197,18 @@ class EffectAnswers(AbstractFit):
         outcome, ordinary
             As in `effects`.
 
-        Returns
-        -------
-        Effect
-
         Examples
         --------
-        >>> import numpy as np, tvdbayes as tb
-        >>> rng = np.random.default_rng(0)
-        >>> age = rng.integers(2, 6, 2000)
-        >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
-        >>> fit = tb.fit("visits ~ age", data, n_draws=50)
+        >>> import tvdbayes as tb
+        >>> fit = tb.fit("visits ~ age + region", tb.example_data(), n_draws=50)
         >>> found = fit.predictions({"age": [2, 5]})
-        >>> found.names, found.estimate.round(1)  # the truth: 1.8 and 4.5
-        (('age=2', 'age=5'), array([1.8, 4.5]))
+        >>> found.names, found.estimate.round(1)
+        (('age=2', 'age=5'), array([1.4, 3.5]))
 
         And the probability of no visit at all:
 
         >>> fit.predictions({"age": [2, 5]}, outcome=0).estimate.round(2)
-        array([0.17, 0.01])
+        array([0.27, 0.04])
         """
         ask = _question(self, self._side(ordinary), outcome)
         lists = {name: _list(values) for name, values in _mapping(at).items()}
@@ -249,20 +226,12 @@ class EffectAnswers(AbstractFit):
         )
 
 
-def _question(fit: AbstractFit, posterior: Posterior, outcome: object) -> _Question:
-    data = fit.data
+def _question(fit: EffectAnswers, posterior: Posterior, outcome: object) -> _Question:
     family = posterior.model.family
     names = list(family.levels) if outcome is None else [outcome]
     outcomes = tuple(outcome_numbers(family, names).tolist()) if names else None
     labels = tuple(f", P({_word(name)})" for name in names) or ("",)
-    columns, counts = data.distinct(_used(fit, data))
-    return _Question(fit, posterior, columns, counts, outcomes, labels)
-
-
-def _used(fit: AbstractFit, data: FitData) -> list[str]:
-    """Columns of the formulas, then those of offset, exposure and trials."""
-    further = [name for name in (data.offset, data.exposure, data.trials) if isinstance(name, str)]
-    return list(dict.fromkeys([*fit.design.columns, *further]))
+    return _Question(fit, posterior, *fit._covariate_rows, outcomes, labels)
 
 
 def _average_slope(ask: _Question, variable: str, at: Mapping[str, object]) -> Array:
@@ -301,8 +270,9 @@ def _average_slope(ask: _Question, variable: str, at: Mapping[str, object]) -> A
     return average_slope(ask.posterior, rows, ask.counts, change, ask.outcomes)
 
 
-def _levels(fit: AbstractFit, name: str, column: Column) -> tuple[object, ...] | None:
+def levels_of_column(fit: AbstractFit, name: str) -> tuple[object, ...] | None:
     """The values that are compared with the first; None where the column is one of numbers."""
+    column = fit.data.columns[name]
     if column.kind != "number":
         return column.choices
     for spec in fit.design.encodings:

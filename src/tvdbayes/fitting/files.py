@@ -16,11 +16,10 @@ from formulaic.parser.types import Factor, Term
 from formulaic.utils.variables import Variable
 
 from tvdbayes.data.fit_data import Column, FitData
-from tvdbayes.fitting.base import AbstractFit
-from tvdbayes.fitting.rounded import Rounded
 from tvdbayes.formula.design import columns_of
 from tvdbayes.formula.guard import read_formula
 from tvdbayes.formula.names import as_written, column_of, quoted, readable
+from tvdbayes.results.base import AbstractFit, Rounded
 from tvdbayes.storage import FORMS, Form, StorageError, form_of
 
 __all__ = ["forms_of"]

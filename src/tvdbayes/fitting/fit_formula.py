@@ -3,24 +3,18 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from tvdbayes._errors import Interrupted, SettingsError
 from tvdbayes.data.cells import Cells
-from tvdbayes.data.sources import MAX_CELLS, Data, Grid, Missing, open_source
-from tvdbayes.fitting.coarse import told_of_rounding
-from tvdbayes.fitting.progress import Report, progress_bar
-from tvdbayes.fitting.record import Fit, fit_of
-from tvdbayes.formula.checks import check_table
-from tvdbayes.formula.survey import Survey, survey
+from tvdbayes.data.sources import MAX_CELLS, Data, Grid, Missing
+from tvdbayes.fitting.record import Fit
+from tvdbayes.fitting.run import fit_with
 from tvdbayes.models.families import AbstractFamily
-from tvdbayes.models.predictors import MLP, Linear
+from tvdbayes.models.predictors import MLP
 from tvdbayes.objective.divergences import AbstractDivergence
 from tvdbayes.objective.partitions import AbstractPartition
-from tvdbayes.sampling.bootstrap import posterior_bootstrap
 from tvdbayes.sampling.options import OPTIONS, Options
-from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.weights import BaseMeasure
 
-__all__ = ["draw", "fit", "fit_with", "survey_of"]
+__all__ = ["fit"]
 
 
 def fit(
@@ -141,19 +135,13 @@ def fit(
         Whether to show a bar; by default on a terminal or in a notebook, after a second, unless
         ``TVDBAYES_PROGRESS=0`` is in the environment.
 
-    Returns
-    -------
-    Fit
-
     Examples
     --------
-    >>> import numpy as np, tvdbayes as tb
-    >>> rng = np.random.default_rng(0)
-    >>> visits = rng.poisson(3, 500)
-    >>> visits[:50] += 15  # a broken counter
-    >>> fit = tb.fit("visits ~ 1", {"visits": visits}, n_draws=200)
-    >>> np.exp(fit.draws.mean(0)).round(1), np.exp(fit.kld_draws.mean(0)).round(1)
-    (array([3.]), array([4.5]))
+    >>> import tvdbayes as tb
+    >>> data = tb.example_data(wrong=0.1)  # the true coefficients: 0, -0.5 and 0.3
+    >>> fit = tb.fit("visits ~ region + age", data, n_draws=200)
+    >>> fit.draws.mean(0).round(1), fit.kld_draws.mean(0).round(1)
+    (array([-0.1, -0.5,  0.3]), array([ 1. , -0.4,  0.2]))
 
     Covariates, years at risk, and rows that stand for several:
 
@@ -168,53 +156,4 @@ def fit(
     ('Intercept', 'smokes[T.yes]')
     """
     given = locals()
-    return fit_with(formula, data, Options(**{name: given[name] for name in OPTIONS}))
-
-
-def fit_with(formula: str, data: Data, options: Options) -> Fit:
-    """The fit that these options ask for; see `fit`."""
-    found = survey_of(formula, data, options)
-    try:
-        with progress_bar(options.progress, f"{options.n_draws} draws") as report:
-            posterior = draw(found, options, report)
-    except Interrupted as stop:
-        raise Interrupted(str(stop), fit_of(found, stop.partial, options)) from stop
-    made = fit_of(found, posterior, options)
-    return made if found.coarsening is None else told_of_rounding(made, found.coarsening)
-
-
-def survey_of(formula: str, data: Data, options: Options) -> Survey:
-    """The data, read and encoded."""
-    return survey(
-        formula,
-        open_source(data, engine=options.engine, grid=options.grid, max_cells=options.max_cells),
-        family=options.family,
-        link=options.link,
-        offset=options.offset,
-        exposure=options.exposure,
-        trials=options.trials,
-        weights=options.weights,
-        predictors=options.predictors,
-        network=options.network,
-        missing=options.missing,
-        collinear=options.collinear,
-    )
-
-
-def draw(found: Survey, options: Options, progress: Report | None) -> Posterior:
-    """Draws from the posterior of encoded data."""
-    resume: object = options.resume
-    if not isinstance(resume, Fit | None):
-        raise SettingsError(
-            f"resume takes what fit returned or Interrupted.partial; got {type(resume).__name__}."
-        )
-    # Only coefficients must be told apart.
-    linear = found.linear if options.network is None else Linear()
-    check_table(found.cells, found.model.family, linear, options.ridge)
-    return posterior_bootstrap(
-        found.model,
-        found.cells,
-        **options.of_draws,
-        resume=None if resume is None else resume.posterior,
-        progress=progress,
-    )
+    return fit_with(formula, data, Options(**{name: given[name] for name in OPTIONS}), Fit)

@@ -1,13 +1,14 @@
-"""How well a fit describes the data: what was seen beside what the model expects."""
+"""How well a fit describes its data, and how well it predicts rows, also those held out."""
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
-from tvdbayes.fitting.base import AbstractFit
+from tvdbayes.data.sources import Data, open_data
 from tvdbayes.fitting.misfit import levels_of
+from tvdbayes.fitting.predictions import new_cells
+from tvdbayes.fitting.progress import progress_bar
+from tvdbayes.results.base import AbstractFit
 from tvdbayes.results.checks import (
     ByGroup,
     Calibration,
@@ -19,28 +20,31 @@ from tvdbayes.results.checks import (
     quantile_residuals,
     rootogram,
 )
+from tvdbayes.results.scores import HeldOut, Scores, cross_validate, leave_one_out, score
 
 __all__ = ["GoodnessAnswers"]
 
 
 class GoodnessAnswers(AbstractFit):
-    """Methods of `Fit` that set the data beside what the model expects."""
+    """Methods of `Fit` that set the data beside what the model expects.
+
+    ``ordinary`` asks the ordinary twin; ``level``, where outcomes are names, is the one whose
+    probability is meant, the last unless given.
+    """
 
     def rootogram(self, interval: float = 0.9, *, ordinary: bool = False) -> Rootogram:
         """How often each outcome was seen, and how often the model expects it.
 
         Examples
         --------
-        >>> import numpy as np, tvdbayes as tb
-        >>> y = np.random.default_rng(0).poisson(3, 2000)
-        >>> y[:200] += 20  # a tenth of the rows is wrong
-        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
+        >>> import tvdbayes as tb
+        >>> fit = tb.fit("visits ~ age + region", tb.example_data(wrong=0.1), n_draws=50)
         >>> bars = fit.rootogram()
         >>> for label, seen, expected in list(zip(bars.labels, bars.observed, bars.expected))[:3]:
         ...     print(f"{label}: {seen:.0f} seen, {expected:.0f} expected")
-        0: 102 seen, 100 expected
-        1: 256 seen, 300 expected
-        2: 410 seen, 449 expected
+        0: 119 seen, 138 expected
+        1: 208 seen, 229 expected
+        2: 207 seen, 221 expected
         """
         robust = rootogram(self.posterior, interval)
         return rootogram(self.posterior.twin, interval, like=robust) if ordinary else robust
@@ -50,31 +54,16 @@ class GoodnessAnswers(AbstractFit):
     ) -> Calibration:
         """Predicted probabilities or means in bins of rows, beside what was seen there.
 
-        Of the robust fit only the rows that it has not dropped are shown, of its ordinary twin all.
-
-        Parameters
-        ----------
-        n_bins : int
-            Bins of about equal weight, by predicted value.
-        level : str, optional
-            Where outcomes are names: the one whose probability is meant, the last unless given.
-        ordinary : bool
-            Whether to look at the ordinary twin.
-
-        Returns
-        -------
-        Calibration
+        Bins have about equal weight. Of the robust fit only the rows that it has not dropped are
+        shown, of its ordinary twin all. `level` is as in `observed`.
 
         Examples
         --------
-        >>> import numpy as np, tvdbayes as tb
-        >>> rng = np.random.default_rng(0)
-        >>> age = rng.integers(2, 6, 2000)
-        >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
-        >>> fit = tb.fit("visits ~ age", data, n_draws=50)
+        >>> import tvdbayes as tb
+        >>> fit = tb.fit("visits ~ age + region", tb.example_data(), n_draws=50)
         >>> bins = fit.calibration(2)
         >>> bins.predicted.round(1), bins.observed.round(1)
-        (array([2.1, 3.9]), array([2.1, 3.9]))
+        (array([1.5, 3.2]), array([1.5, 3.2]))
         """
         return calibration(self._side(ordinary), n_bins, level)
 
@@ -98,12 +87,10 @@ class GoodnessAnswers(AbstractFit):
 
         Examples
         --------
-        >>> import numpy as np, tvdbayes as tb
-        >>> y = np.random.default_rng(0).poisson(3, 2000)
-        >>> y[:200] += 20  # a tenth of the rows is wrong
-        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
+        >>> import tvdbayes as tb
+        >>> fit = tb.fit("visits ~ age + region", tb.example_data(wrong=0.1), n_draws=50)
         >>> residuals = fit.residuals()
-        >>> bool((residuals[:200] > 3).all()), round(float(residuals[200:].std()), 1)
+        >>> bool((residuals[:100] > 3).all()), round(float(residuals[100:].std()), 1)
         (True, 1.0)
         """
         return quantile_residuals(self._side(ordinary), self.cell_of_row, seed)
@@ -122,29 +109,74 @@ class GoodnessAnswers(AbstractFit):
         ordinary : bool
             Whether to look at the ordinary twin.
 
-        Returns
-        -------
-        ByGroup
-
         Examples
         --------
-        >>> import numpy as np, tvdbayes as tb
-        >>> rng = np.random.default_rng(0)
-        >>> age = rng.integers(2, 6, 2000)
-        >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
-        >>> fit = tb.fit("visits ~ age", data, n_draws=50)
-        >>> found = fit.observed("age")
-        >>> for age, seen, expected in zip(found.labels, found.observed, found.expected):
-        ...     print(f"{age}: {seen:.1f} seen, {expected:.1f} expected")
-        2: 1.8 seen, 1.8 expected
-        3: 2.4 seen, 2.4 expected
-        4: 3.3 seen, 3.3 expected
-        5: 4.5 seen, 4.5 expected
+        >>> import tvdbayes as tb
+        >>> fit = tb.fit("visits ~ age + region", tb.example_data(), n_draws=50)
+        >>> found = fit.observed("region")
+        >>> for region, seen, expected in zip(found.labels, found.observed, found.expected):
+        ...     print(f"{region}: {seen:.1f} seen, {expected:.1f} expected")
+        north: 3.1 seen, 3.1 expected
+        south: 1.7 seen, 1.7 expected
         """
         names, of_cells, _ = levels_of(self, by)
-        if (np.count_nonzero(of_cells, axis=0) > 1).any():
+        if ((of_cells != 0).sum(0) > 1).any():
             raise SettingsError(
                 "observed(by=) needs a column of the formula: rows with the same covariates and "
                 "outcome must be in one level."
             )
         return observed_by_group(self._side(ordinary), of_cells.argmax(0), tuple(names), level)
+
+    def score(self, new: Data | None = None, *, ordinary: bool = False) -> Scores:
+        """Proper scores, and beside them the paper's, of new rows or of those of the fit.
+
+        New rows have all columns of the formula, the outcome included. Scores of the rows of the
+        fit are a little too good.
+
+        Examples
+        --------
+        Wrong rows should not judge, so score rows that are known to be good:
+
+        >>> import tvdbayes as tb
+        >>> fit = tb.fit("visits ~ age + region", tb.example_data(wrong=0.1), n_draws=50)
+        >>> good = tb.example_data(seed=1)
+        >>> print(f"{fit.score(good).log:.2f}, ordinary {fit.score(good, ordinary=True).log:.2f}")
+        1.75, ordinary 2.33
+        """
+        posterior = self._side(ordinary)
+        if new is None:
+            return score(posterior)
+        return score(posterior, new_cells(self, open_data(new)))
+
+    def leave_one_out(self, *, n_draws: int = 200) -> HeldOut:
+        """Scores of each row by the fit to all others: one refit for each distinct row.
+
+        Refits take so many draws each; scores are of the robust fit and of the ordinary one.
+
+        Examples
+        --------
+        >>> import tvdbayes as tb
+        >>> fit = tb.fit("y ~ 1", {"y": [0, 1, 1, 2, 2, 3] * 10}, n_draws=20)
+        >>> held_out = fit.leave_one_out(n_draws=20)
+        >>> held_out.robust.log > fit.score().log  # rows that were not seen are harder
+        True
+        """
+        with progress_bar(None, "leaving out") as report:
+            return leave_one_out(self.posterior, n_draws=n_draws, progress=report)
+
+    def cross_validate(self, n_folds: int = 10, *, n_draws: int = 200) -> HeldOut:
+        """Scores of each row by the fit to the other folds; see `leave_one_out`.
+
+        Examples
+        --------
+        Wrong rows are held out too, and a fit that follows them is rewarded for it; the ranked
+        probability score is less at their mercy than the log score:
+
+        >>> import tvdbayes as tb
+        >>> fit = tb.fit("visits ~ age", tb.example_data(wrong=0.1), n_draws=50)
+        >>> held_out = fit.cross_validate(3, n_draws=20)
+        >>> print(f"{held_out.robust.rps:.1f}, ordinary {held_out.ordinary.rps:.1f}")
+        2.7, ordinary 3.0
+        """
+        with progress_bar(None, f"{n_folds} folds") as report:
+            return cross_validate(self.posterior, n_folds, n_draws=n_draws, progress=report)

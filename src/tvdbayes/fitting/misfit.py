@@ -12,11 +12,17 @@ from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes._validate import probability
 from tvdbayes.bounds import misfit_split
-from tvdbayes.fitting.base import AbstractFit
 from tvdbayes.fitting.progress import progress_bar
-from tvdbayes.results import Replicates, replicate, share_of_data
-from tvdbayes.results.misfit import Certificate, Misfit, misfit
-from tvdbayes.results.wrong import dropped_rows, wrong_share
+from tvdbayes.results.base import AbstractFit
+from tvdbayes.results.misfit import (
+    Certificate,
+    Misfit,
+    dropped_rows,
+    misfit,
+    share_of_data,
+    wrong_share,
+)
+from tvdbayes.results.replicates import Replicates, replicate
 from tvdbayes.sampling.posterior import Posterior
 
 __all__ = ["N_REPLICATES", "MisfitAnswers", "levels_of"]
@@ -37,14 +43,6 @@ class MisfitAnswers(AbstractFit):
         """What chance alone does, seen on 200 data sets of the model's own making, fitted again.
 
         Kept after the first time, as `misfit`, `rows`, `check` and `sensitivity` all need it.
-
-        Examples
-        --------
-        >>> import numpy as np, tvdbayes as tb
-        >>> y = np.random.default_rng(0).poisson(3, 2000)
-        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
-        >>> fit.chance.distance.shape
-        (200,)
         """
         return replicates_of(self, N_REPLICATES)
 
@@ -83,49 +81,35 @@ class MisfitAnswers(AbstractFit):
 
         Examples
         --------
-        >>> import numpy as np, tvdbayes as tb
-        >>> y = np.random.default_rng(0).poisson(3, 2000)
-        >>> y[:200] += 20  # a tenth of the rows is wrong
-        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
-        >>> print(fit.misfit())
-        The model cannot explain 10.5% of the data (90% interval 9.3% to 12.1%).
-        Chance alone would leave 3.2% (up to 4.8%): at least 6.0% of the rows do not come from the
-        fitted model.
-        About 10.0% of the rows are wrong (90% interval 8.9% to 11.1%); rows whose outcomes the
-        model finds usual are not counted.
+        `Misfit` shows what is printed. Where are the wrong rows?
 
-        Where are they?
-
-        >>> found = fit.misfit(by=["clinic a"] * 400 + ["clinic b"] * 1600)
+        >>> import tvdbayes as tb
+        >>> fit = tb.fit("visits ~ age + region", tb.example_data(wrong=0.1), n_draws=50)
+        >>> found = fit.misfit(by=["clinic a"] * 200 + ["clinic b"] * 800)
         >>> {name: round(part.lower, 2) for name, part in found.by.items()}
-        {'clinic a': 0.48, 'clinic b': 0.0}
+        {'clinic a': 0.46, 'clinic b': 0.0}
         """
-        posterior = self.posterior
+        posterior, levels, wrong = self.posterior, {}, None
         if by is None:
-            chance = self._chance(n_replicates)
-            found = misfit(_shares(posterior), chance.distance, interval)
+            chance, share = self._chance(n_replicates), _shares(posterior)
         else:
             names, of_cells, of_x = levels_of(self, by)
-            shares = share_of_data(posterior, of_cells)
+            share, *shares = share_of_data(posterior, of_cells)
             chance = replicates_of(self, n_replicates, of_x)
-            found = replace(
-                misfit(shares[0], chance.distance, interval),
-                by={
-                    name: misfit(share, floor, interval)
-                    for name, share, floor in zip(names, shares[1:], chance.by_level, strict=True)
-                },
-            )
-        kept = posterior.kept_rows
-        if kept is not None and kept.route == "ordinary":
-            found = replace(found, wrong_unknown=True)
-        elif kept is not None:
-            dropped = dropped_rows(posterior)
-            found = replace(
-                found, wrong_draws=wrong_share(dropped, posterior.cells.n_obs, chance.dropped)
-            )
-        if certificate is None:
-            return found
-        return replace(found, certificate=_certify(self, certificate))
+            levels = {
+                name: misfit(own, floor, interval)
+                for name, own, floor in zip(names, shares, chance.by_level, strict=True)
+            }
+        route = None if posterior.kept_rows is None else posterior.kept_rows.route
+        if route not in (None, "ordinary"):
+            wrong = wrong_share(dropped_rows(posterior), posterior.cells.n_obs, chance.dropped)
+        return replace(
+            misfit(share, chance.distance, interval),
+            by=levels,
+            certificate=None if certificate is None else _certify(self, certificate),
+            wrong_draws=wrong,
+            wrong_unknown=route == "ordinary",
+        )
 
     def _chance(self, n_replicates: int) -> Replicates:
         return self.chance if n_replicates == N_REPLICATES else replicates_of(self, n_replicates)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from tvdbayes._errors import SettingsError
 from tvdbayes.fitting.effects import EffectAnswers
 from tvdbayes.fitting.goodness import GoodnessAnswers
 from tvdbayes.fitting.rows import RowAnswers, suspicious_of
-from tvdbayes.fitting.sensitivity import SensitivityAnswers
 from tvdbayes.sampling.summary import intervals
 
 __all__ = ["PlotAnswers", "Plots"]
@@ -18,7 +18,7 @@ __all__ = ["PlotAnswers", "Plots"]
 _VALUES = 41
 
 
-class PlotAnswers(EffectAnswers, GoodnessAnswers, RowAnswers, SensitivityAnswers):
+class PlotAnswers(EffectAnswers, GoodnessAnswers, RowAnswers):
     """The property of `Fit` that draws pictures; it needs the answers that they show."""
 
     @property
@@ -31,11 +31,8 @@ class PlotAnswers(EffectAnswers, GoodnessAnswers, RowAnswers, SensitivityAnswers
 
         Examples
         --------
-        >>> import numpy as np, tvdbayes as tb
-        >>> rng = np.random.default_rng(0)
-        >>> age = rng.integers(2, 6, 2000)
-        >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
-        >>> fit = tb.fit("visits ~ age", data, n_draws=50)
+        >>> import tvdbayes as tb
+        >>> fit = tb.fit("visits ~ age", tb.example_data(), n_draws=50)
         >>> ax = fit.plot.rootogram()
         >>> ax.get_xlabel()
         'visits'
@@ -54,64 +51,41 @@ class Plots:
     def _outcome(self) -> str:
         return self.fit.data.outcome
 
+    def _draw(self, picture: str, *shown: Any, **settings: Any) -> Any:
+        """The axes of a picture of `tvdbayes.plots`, which imports matplotlib."""
+        return getattr(import_module("tvdbayes.plots"), f"plot_{picture}")(*shown, **settings)
+
     def coefficients(
         self, *, interval: float = 0.9, skip_intercepts: bool = True, ax: Any = None
     ) -> Any:
         """Coefficients with intervals, robust beside ordinary."""
-        self.fit.posterior.require_coefficients("to draw", "plot.bands(column)")
-        from tvdbayes.plots import plot_coefficients
-
-        return plot_coefficients(
-            self.fit.param_names,
-            self.fit.draws,
-            self.fit.kld_draws,
-            interval=interval,
-            skip_intercepts=skip_intercepts,
-            ax=ax,
-        )
+        fit = self.fit
+        fit.posterior.require_coefficients("to draw", "plot.bands(column)")
+        shown = fit.param_names, fit.draws, fit.kld_draws
+        settings = {"interval": interval, "skip_intercepts": skip_intercepts}
+        return self._draw("coefficients", *shown, **settings, ax=ax)
 
     def misfit(self, *, by: str | Sequence[object] | None = None, ax: Any = None) -> Any:
         """The share that the model cannot explain, beside what chance would leave."""
-        from tvdbayes.plots import plot_misfit
-
-        return plot_misfit(self.fit.misfit(by=by), ax=ax)
+        return self._draw("misfit", self.fit.misfit(by=by), ax=ax)
 
     def rootogram(self, *, ax: Any = None) -> Any:
         """How often each outcome was seen, hanging from how often the model expects it."""
-        from tvdbayes.plots import plot_rootogram
-
-        return plot_rootogram(
-            self.fit.rootogram(),
-            self.fit.rootogram(ordinary=True),
-            outcome=self._outcome,
-            ax=ax,
-        )
+        sides = (self.fit.rootogram(ordinary=ordinary) for ordinary in (False, True))
+        return self._draw("rootogram", *sides, outcome=self._outcome, ax=ax)
 
     def calibration(self, *, level: str | None = None, n_bins: int = 10, ax: Any = None) -> Any:
         """What was seen against what was predicted, in bins of rows."""
-        from tvdbayes.plots import plot_calibration
-
-        return plot_calibration(
-            self.fit.calibration(n_bins, level=level),
-            self.fit.calibration(n_bins, level=level, ordinary=True),
-            outcome=self._outcome,
-            ax=ax,
-        )
+        sides = (self.fit.calibration(n_bins, level=level, ordinary=o) for o in (False, True))
+        return self._draw("calibration", *sides, outcome=self._outcome, ax=ax)
 
     def rows(self, *, false_alarm: float = 0.05, ax: Any = None) -> Any:
         """Score of each row, with those marked that stand out."""
-        from tvdbayes.plots import plot_rows
-
         rows = self.fit.rows(false_alarm=false_alarm)
         number = np.flatnonzero(rows["score"].notna())
-        worst = suspicious_of(self.fit, rows).index.to_numpy()
-        return plot_rows(
-            number,
-            rows["score"].to_numpy()[number],
-            rows["flag"].to_numpy()[number],
-            order=np.searchsorted(number, worst),
-            ax=ax,
-        )
+        order = np.searchsorted(number, suspicious_of(self.fit, rows).index.to_numpy())
+        score, flag = (rows[name].to_numpy()[number] for name in ("score", "flag"))
+        return self._draw("rows", number, score, flag, order=order, ax=ax)
 
     def bands(
         self,
@@ -122,8 +96,6 @@ class Plots:
         ax: Any = None,
     ) -> Any:
         """Average expected outcome as a column changes, with intervals, over the data."""
-        from tvdbayes.plots import plot_bands
-
         data = self.fit.data
         if variable not in data.columns:
             raise SettingsError(
@@ -131,24 +103,16 @@ class Plots:
             )
         column = data.columns[variable]
         if values is None:
-            numeric = not column.choices
-            seen = np.unique(column.values) if numeric else np.zeros(0)
-            if numeric and len(seen) > _VALUES:
+            seen: Any = [] if column.choices else np.unique(column.values)
+            if len(seen) > _VALUES:
                 seen = np.linspace(seen[0], seen[-1], _VALUES)
-            values = list(seen) if numeric else list(column.choices)
+            values = list(column.choices or seen)
         at = self.fit.predictions({variable: values})
         both = at.draws, at.kld_draws
         ends = [intervals(draws, interval) for draws in both]
         sides = [(draws.mean(0), *own) for draws, own in zip(both, ends, strict=True)]
-        return plot_bands(
-            values,
-            sides[0],
-            sides[1],
-            self._observed(variable),
-            xlabel=variable,
-            ylabel=f"expected {self._outcome}",
-            ax=ax,
-        )
+        labels = {"xlabel": variable, "ylabel": f"expected {self._outcome}"}
+        return self._draw("bands", values, *sides, self._observed(variable), **labels, ax=ax)
 
     def _observed(self, variable: str) -> Any:
         """Points (x, y, flag) of the rows, where the outcome is a number."""
@@ -166,19 +130,13 @@ class Plots:
 
     def sensitivity(self, names: Sequence[str] | None = None) -> Any:
         """What coefficients can be, as the assumed share of wrong rows grows."""
-        from tvdbayes.plots import plot_sensitivity
-
-        return plot_sensitivity(self.fit.sensitivity(names))
+        return self._draw("sensitivity", self.fit.sensitivity(names))
 
     def pit(self, *, ax: Any = None) -> Any:
         """Histogram of the probability integral transform."""
-        from tvdbayes.plots import plot_pit
-
-        return plot_pit(self.fit.pit(), ax=ax)
+        return self._draw("pit", self.fit.pit(), ax=ax)
 
     def residuals(self, *, ax: Any = None) -> Any:
         """Randomised quantile residuals against normal quantiles."""
-        from tvdbayes.plots import plot_residuals
-
         residuals = self.fit.residuals()
-        return plot_residuals(residuals[np.isfinite(residuals)], ax=ax)
+        return self._draw("residuals", residuals[np.isfinite(residuals)], ax=ax)

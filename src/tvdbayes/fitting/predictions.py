@@ -1,8 +1,8 @@
 """Predictions for rows in the user's own columns."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -12,11 +12,11 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes._validate import is_whole, whole_number
 from tvdbayes.data.cells import Cells
 from tvdbayes.data.sources import Data, FrameSource, Table, open_data
-from tvdbayes.fitting.base import AbstractFit
 from tvdbayes.formula.columns import numbers, offsets, trials_of
 from tvdbayes.formula.design import Design
 from tvdbayes.formula.family import codes
 from tvdbayes.models.families import AbstractFamily
+from tvdbayes.results.base import AbstractFit
 from tvdbayes.results.prediction import (
     NewRows,
     likely_pmf,
@@ -29,16 +29,9 @@ from tvdbayes.results.prediction import (
 )
 from tvdbayes.sampling.posterior import Posterior
 
-__all__ = [
-    "PredictionAnswers",
-    "further_columns",
-    "new_cells",
-    "new_rows",
-    "outcome_numbers",
-]
+__all__ = ["PredictionAnswers", "new_cells", "new_rows", "outcome_numbers", "read_rows"]
 
-Kind = Literal["mean", "pmf", "outcome", "class"]
-_KINDS = get_args(Kind)
+_KINDS = ("mean", "pmf", "outcome", "class")
 
 
 class PredictionAnswers(AbstractFit):
@@ -52,17 +45,14 @@ class PredictionAnswers(AbstractFit):
         Examples
         --------
         >>> import tvdbayes as tb
-        >>> data = {"y": [0, 1, 2, 2, 3, 5] * 10, "region": ["north", "south"] * 30}
-        >>> fit = tb.fit("y ~ region", data, n_draws=0)
+        >>> fit = tb.fit("visits ~ region", tb.example_data(), n_draws=0)
         >>> fit.encode({"region": ["south", "north"]})
         array([[1., 1.],
                [1., 0.]])
         """
-        linear = self.posterior.model.predictor
-        names = self.posterior.cells.names
-        family = self.posterior.model.family
+        names, family = self.posterior.cells.names, self.posterior.model.family
         n_more = len(family.predictors) - family.n_main
-        main = linear.blocks(len(names), family.n_main, n_more)[0]
+        main = self.posterior.model.predictor.blocks(len(names), family.n_main, n_more)[0]
         return Design(self.encoding, {}, tuple(names[j] for j in main)).encode_rows(data)
 
     def predict(
@@ -106,23 +96,21 @@ class PredictionAnswers(AbstractFit):
 
         Examples
         --------
-        >>> import numpy as np, tvdbayes as tb
-        >>> rng = np.random.default_rng(0)
-        >>> age = rng.integers(2, 6, 2000)
-        >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
-        >>> fit = tb.fit("visits ~ age", data, n_draws=50)
-        >>> fit.predict({"age": [2, 5]}).round(1)  # the truth: 1.8 and 4.5
+        >>> import tvdbayes as tb
+        >>> fit = tb.fit("visits ~ age + region", tb.example_data(), n_draws=50)
+        >>> new = {"age": [2, 5], "region": ["north", "south"]}
+        >>> fit.predict(new).round(1)  # the truth: 1.8 and 2.7
            mean  low  high
-        0   1.8  1.7   1.9
-        1   4.5  4.3   4.6
-        >>> fit.predict({"age": [2, 5]}, "outcome")  # where new visits will lie
+        0   1.7  1.6   1.9
+        1   2.6  2.5   2.8
+        >>> fit.predict(new, "outcome")  # where new visits will lie
            low  median  high
         0  0.0     2.0   4.0
-        1  1.0     4.0   8.0
-        >>> fit.predict({"age": [2, 5]}, "pmf", outcomes=[0, 1, 2]).round(2)
+        1  0.0     2.0   6.0
+        >>> fit.predict(new, "pmf", outcomes=[0, 1, 2]).round(2)
               0     1     2
-        0  0.17  0.30  0.27
-        1  0.01  0.05  0.11
+        0  0.18  0.31  0.26
+        1  0.07  0.19  0.25
         """
         if kind not in _KINDS:
             raise SettingsError(f"kind must be one of {', '.join(_KINDS)}; got {kind!r}.")
@@ -130,21 +118,28 @@ class PredictionAnswers(AbstractFit):
             raise SettingsError(f'outcomes= goes with kind="pmf"; got kind={kind!r}. Leave it out.')
         _check_seed(seed)
         posterior = self._side(ordinary)
-        _require_numbers(posterior.model.family, kind)
-        asked = _asked(self, new)
-        rows = asked.rows
+        family = posterior.model.family
+        if family.levels and kind in ("mean", "outcome"):
+            raise SettingsError(
+                f"The outcomes of {family.name!r} are names ({', '.join(family.levels[:3])}, ...), "
+                f'so there is no kind={kind!r} for them. Ask for kind="pmf", their probabilities, '
+                'or kind="class", the most probable one.'
+            )
+        rows, kept, index = _asked(self, new)
         found: dict[Any, Any]
         match kind:
             case "mean":
-                found = _mean(posterior, rows, interval)
+                low, high = mean_interval(posterior, rows, interval).T
+                found = {"mean": outcome_mean(posterior, rows), "low": low, "high": high}
             case "outcome":
-                found = _outcome(posterior, rows, interval, seed)
+                shares = np.array([*tails(posterior, interval), 0.5])
+                low, high, median = outcome_quantiles(posterior, rows, shares, seed=seed).T
+                found = {"low": low, "median": median, "high": high}
             case "pmf":
                 found = _pmf(posterior, rows, outcomes)
             case "class":
                 found = _class(posterior, rows)
-        whole = pd.DataFrame(found, index=asked.kept).reindex(range(asked.n_rows))
-        return whole if asked.index is None else whole.set_axis(asked.index)
+        return pd.DataFrame(found, index=kept).reindex(range(len(index))).set_axis(index)
 
     def sample(
         self,
@@ -164,26 +159,23 @@ class PredictionAnswers(AbstractFit):
         --------
         How likely is a year with more than ten visits of two patients together?
 
-        >>> import numpy as np, tvdbayes as tb
-        >>> rng = np.random.default_rng(0)
-        >>> age = rng.integers(2, 6, 2000)
-        >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
-        >>> fit = tb.fit("visits ~ age", data, n_draws=50)
-        >>> visits = fit.sample({"age": [4, 5]}, n_draws=1000)
+        >>> import tvdbayes as tb
+        >>> fit = tb.fit("visits ~ age + region", tb.example_data(), n_draws=50)
+        >>> visits = fit.sample({"age": [4, 5], "region": ["north"] * 2}, n_draws=1000)
         >>> visits.shape
         (1000, 2)
-        >>> print(f"{np.mean(visits.sum(axis=1) > 10):.0%}")
-        18%
+        >>> print(f"{(visits.sum(axis=1) > 10).mean():.0%}")
+        19%
         """
         _check_seed(seed)
         if n_draws is not None:
             whole_number("n_draws", n_draws, 1)
-        asked = _asked(self, new)
-        drawn = sample_outcomes(self._side(ordinary), asked.rows, n_draws, seed=seed)
-        if len(asked.kept) == asked.n_rows:
+        rows, kept, index = _asked(self, new)
+        drawn = sample_outcomes(self._side(ordinary), rows, n_draws, seed=seed)
+        if len(kept) == len(index):
             return drawn
-        found = np.full((len(drawn), asked.n_rows), np.nan)
-        found[:, asked.kept] = drawn
+        found = np.full((len(drawn), len(index)), np.nan)
+        found[:, kept] = drawn
         return found
 
 
@@ -191,8 +183,7 @@ def new_rows(fit: AbstractFit, table: Table) -> NewRows:
     """The rows of a table as the model sees them, in the order of the input."""
     posterior, family = fit.posterior, fit.posterior.model.family
     x = fit.design.encode(table)
-    offset = offsets(table, fit.data.offset, fit.data.exposure)
-    trials = None
+    offset, trials = offsets(table, fit.data.offset, fit.data.exposure), None
     if family.needs_trials:
         trials = trials_of(table, fit.data.trials, family)[table.index]
     return NewRows.of(
@@ -206,7 +197,7 @@ def new_rows(fit: AbstractFit, table: Table) -> NewRows:
 def new_cells(fit: AbstractFit, source: FrameSource, weights: str | None = None) -> Cells:
     """Rows with outcomes as a table of cells, encoded as in the fit."""
     outcome, family = fit.data.outcome, fit.posterior.model.family
-    used = [outcome, *fit.design.columns, *further_columns(fit, source.columns)]
+    used = [outcome, *fit.design.columns, *_further_columns(fit, source.columns)]
     table = source.table(used, weights, "error")
     y = (
         codes(table, outcome, family.levels, all_seen=False)
@@ -226,45 +217,28 @@ def new_cells(fit: AbstractFit, source: FrameSource, weights: str | None = None)
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Asked:
-    """Rows that a user asked about.
-
-    Parameters
-    ----------
-    rows : NewRows
-        Those that can be predicted.
-    kept : (m,)
-        Their places among all rows.
-    n_rows : int
-        Number of all rows.
-    index : pandas.Index or None
-        What the user's data frame calls the rows.
-    """
-
-    rows: NewRows
-    kept: IntArray
-    n_rows: int
-    index: "pd.Index[Any] | None" = None
-
-
-def _asked(fit: AbstractFit, new: Data | None) -> _Asked:
+def _asked(fit: AbstractFit, new: Data | None) -> tuple[NewRows, IntArray, "pd.Index[Any]"]:
+    """Rows that can be predicted, their places among all rows, and what all rows are called."""
     if new is None:
         cells, kept = fit.posterior.cells, np.flatnonzero(fit.cell_of_row >= 0)
         rows = NewRows(cells, cells.x_index[fit.cell_of_row[kept]])
-        return _Asked(rows, kept, len(fit.cell_of_row))
+        return rows, kept, pd.RangeIndex(len(fit.cell_of_row))
     source = open_data(new)
     native, n = source.native.to_native(), len(source.native)
-    used = [*fit.design.columns, *further_columns(fit, source.columns)]
+    index = native.index if isinstance(native, pd.DataFrame) else pd.RangeIndex(n)
+    return read_rows(fit, source), np.arange(n), index
+
+
+def read_rows(fit: AbstractFit, source: FrameSource) -> NewRows:
+    """Rows of new data as the model sees them, in the order of the input."""
+    used, n = [*fit.design.columns, *_further_columns(fit, source.columns)], len(source.native)
     if used:
-        table = source.table(used, None, "error")
-    else:
-        table = Table(pd.DataFrame(index=[0]), np.array([n]), np.zeros(n, int), np.arange(n), n)
-    index = native.index if isinstance(native, pd.DataFrame) else None
-    return _Asked(new_rows(fit, table), np.arange(n), n, index)
+        return new_rows(fit, source.table(used, None, "error"))
+    alike = Table(pd.DataFrame(index=[0]), np.array([n]), np.zeros(n, int), np.arange(n), n)
+    return new_rows(fit, alike)
 
 
-def further_columns(fit: AbstractFit, columns: list[str]) -> list[str]:
+def _further_columns(fit: AbstractFit, columns: list[str]) -> list[str]:
     """Columns that the fit used beside its formulas, all of which new data must have."""
     data = fit.data
     uses = {"offset": data.offset, "exposure": data.exposure, "trials": data.trials}
@@ -276,19 +250,6 @@ def further_columns(fit: AbstractFit, columns: list[str]) -> list[str]:
                 f"Columns: {', '.join(map(str, columns))}. Add it."
             )
     return list(named.values())
-
-
-def _mean(posterior: Posterior, rows: NewRows, interval: float) -> dict[str, Array]:
-    low, high = mean_interval(posterior, rows, interval).T
-    return {"mean": outcome_mean(posterior, rows), "low": low, "high": high}
-
-
-def _outcome(
-    posterior: Posterior, rows: NewRows, interval: float, seed: int | None
-) -> dict[str, Array]:
-    shares = np.array([*tails(posterior, interval), 0.5])
-    low, high, median = outcome_quantiles(posterior, rows, shares, seed=seed).T
-    return {"low": low, "median": median, "high": high}
 
 
 def _pmf(
@@ -315,27 +276,17 @@ def outcome_numbers(family: AbstractFamily, names: Sequence[Any]) -> Array:
     """The numbers of outcomes that are given by name, or as whole numbers."""
     if np.ndim(names) != 1 or not len(names):
         raise SettingsError(f"outcomes= takes a list of outcomes; got {names!r}.")
+    if not family.levels:
+        for name in names:
+            if not (is_whole(name) or (isinstance(name, float) and name % 1 == 0)):
+                raise SettingsError(f"Outcomes of {family.name!r} are whole numbers; got {name!r}.")
+        return np.asarray(names, float)
     for name in names:
-        if family.levels and str(name) not in family.levels:
+        if str(name) not in family.levels:
             raise SettingsError(
                 f"There is no outcome {name!r}. The levels are {', '.join(family.levels)}."
             )
-        if not family.levels and not (
-            is_whole(name) or (isinstance(name, float) and name % 1 == 0)
-        ):
-            raise SettingsError(f"Outcomes of {family.name!r} are whole numbers; got {name!r}.")
-    if family.levels:
-        return np.array([float(family.levels.index(str(name))) for name in names])
-    return np.asarray(names, float)
-
-
-def _require_numbers(family: AbstractFamily, kind: Kind) -> None:
-    if family.levels and kind in ("mean", "outcome"):
-        raise SettingsError(
-            f"The outcomes of {family.name!r} are names ({', '.join(family.levels[:3])}, ...), so "
-            f'there is no kind={kind!r} for them. Ask for kind="pmf", their probabilities, or '
-            'kind="class", the most probable one.'
-        )
+    return np.array([float(family.levels.index(str(name))) for name in names])
 
 
 def _check_seed(seed: object) -> None:

@@ -1,22 +1,23 @@
-"""Which rows a fit cannot explain, in the columns of the data."""
+"""Which rows a fit cannot explain, in the columns of the data, and what they do to coefficients."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from tvdbayes._typing import Array, IntArray
 from tvdbayes._validate import probability
-from tvdbayes.fitting.base import AbstractFit
 from tvdbayes.fitting.misfit import MisfitAnswers
+from tvdbayes.fitting.progress import progress_bar
+from tvdbayes.results.base import AbstractFit
 from tvdbayes.results.rows import SCORES, cell_scores, most_suspicious
+from tvdbayes.results.sensitivity import DropWorst, Sensitivity, drop_worst, sensitivity
 
 __all__ = ["RowAnswers", "suspicious_of"]
 
 
 class RowAnswers(MisfitAnswers):
-    """Methods of `Fit` on single rows."""
+    """Methods of `Fit` on single rows, and on what wrong ones can do to its coefficients."""
 
     def rows(self, *, false_alarm: float = 0.05, n_replicates: int = 200) -> pd.DataFrame:
         """Which rows the model cannot explain: one line for each input row, in input order.
@@ -46,23 +47,17 @@ class RowAnswers(MisfitAnswers):
         n_replicates : int
             Data sets that the limit of a flag is found from.
 
-        Returns
-        -------
-        pandas.DataFrame
-
         Examples
         --------
-        >>> import numpy as np, tvdbayes as tb
-        >>> y = np.random.default_rng(0).poisson(3, 2000)
-        >>> y[:200] += 20  # a tenth of the rows is wrong
-        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
+        >>> import tvdbayes as tb
+        >>> fit = tb.fit("visits ~ age + region", tb.example_data(wrong=0.1), n_draws=50)
         >>> flagged = fit.rows().query("flag")
-        >>> len(flagged), bool((flagged["y"] >= 20).all())
-        (200, True)
-        >>> flagged.head(2)[["y", "score", "observed", "expected"]].round(2)
-            y  score  observed  expected
-        0  22    1.0      44.0       0.0
-        1  20    1.0       5.0       0.0
+        >>> len(flagged), bool((flagged["visits"] >= 20).all())
+        (100, True)
+        >>> flagged.head(2)[["visits", "score", "observed", "expected"]].round(2)
+           visits  score  observed  expected
+        0      20    1.0       1.0       0.0
+        1      25    1.0       5.0       0.0
         """
         by_cell = self._scores(false_alarm, n_replicates)
         used = self.cell_of_row >= 0
@@ -72,7 +67,9 @@ class RowAnswers(MisfitAnswers):
         spread["flag"] = flag
         raw = self.data.frame()
         if self.data.n_grouped is not None:
-            raw = _apart(raw, ["count"]).assign(count=_whole(self.data.counts))
+            counts = self.data.counts
+            whole = counts.astype(np.int64) if (counts % 1 == 0).all() else counts
+            raw = _apart(raw, ["count"]).assign(count=whole)
         raw = raw.iloc[np.maximum(self.data.row, 0)].reset_index(drop=True)
         if not used.all():
             raw = raw.where(np.broadcast_to(used[:, None], raw.shape))
@@ -90,15 +87,12 @@ class RowAnswers(MisfitAnswers):
 
         Examples
         --------
-        >>> import numpy as np, tvdbayes as tb
-        >>> y = np.random.default_rng(0).poisson(3, 2000)
-        >>> y[500:540] = 25
-        >>> y[7] = 80
-        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
-        >>> fit.suspicious_rows().head(2)[["y", "count", "score", "flag"]]
-              y  count  score  flag
-        500  25     40    1.0  True
-        7    80      1    1.0  True
+        >>> import tvdbayes as tb
+        >>> fit = tb.fit("visits ~ region", tb.example_data(wrong=0.1), n_draws=50)
+        >>> fit.suspicious_rows().head(2)[["region", "visits", "count", "flag"]]
+          region  visits  count  flag
+        0  south      20     17  True
+        3  south      21     12  True
         """
         return suspicious_of(self, self.rows(false_alarm=false_alarm, n_replicates=n_replicates))
 
@@ -110,18 +104,14 @@ class RowAnswers(MisfitAnswers):
 
         Examples
         --------
-        >>> import numpy as np, tvdbayes as tb
-        >>> y = np.random.default_rng(0).poisson(3, 2000)
-        >>> y[:200] += 20  # a tenth of the rows is wrong
-        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
-        >>> fit.cells()[["outcome", "observed", "expected", "flag"]].tail(3).round(1)
+        >>> import tvdbayes as tb
+        >>> fit = tb.fit("visits ~ region", tb.example_data(wrong=0.1), n_draws=50)
+        >>> fit.cells()[["outcome", "observed", "expected", "flag"]].tail(2).round(1)
             outcome  observed  expected  flag
-        18     27.0       8.0       0.0  True
-        19     28.0       1.0       0.0  True
-        20     30.0       1.0       0.0  True
+        32     26.0       1.0       0.0  True
+        33     27.0       1.0       0.0  True
         """
-        cells = self.posterior.cells
-        levels = self.posterior.model.family.levels
+        cells, levels = self.posterior.cells, self.posterior.model.family.levels
         scores = self._scores(false_alarm, n_replicates)
         taken = {"outcome", "count", *SCORES, "flag"}
         names = (f"data: {name}" if name in taken else name for name in cells.names)
@@ -130,11 +120,55 @@ class RowAnswers(MisfitAnswers):
         known = pd.DataFrame({**columns, "outcome": outcome, "count": cells.counts})
         return _noted(pd.concat([known, scores], axis=1), self)
 
+    def sensitivity(self, names: Sequence[str] | None = None) -> tuple[Sensitivity, ...]:
+        """What each coefficient can be if a share of the rows is wrong, and when its sign is lost.
+
+        `names` are coefficients; all but intercepts unless given.
+
+        Examples
+        --------
+        >>> import tvdbayes as tb
+        >>> fit = tb.fit("visits ~ age + region", tb.example_data(), n_draws=50)
+        >>> (found,) = fit.sensitivity(["age"])
+        >>> print(found)
+        age is positive if fewer than 10.5% of the rows are wrong.
+        >>> low, high = found.interval(0.05)  # what it can be if 5% of the rows are wrong
+        >>> print(f"{low:.2f} to {high:.2f}")
+        0.10 to 0.54
+        """
+        self.posterior.require_coefficients("to profile", "misfit(), rows() and effects()")
+        noise = float(np.quantile(self.chance.unfitted, 0.95, method="higher"))
+        with progress_bar(None, "sensitivity") as report:
+            return sensitivity(self.posterior, noise, names, progress=report)
+
+    def drop_worst(self, shares: Sequence[float] = (0.0, 0.01, 0.02, 0.05, 0.1)) -> DropWorst:
+        """Estimates, robust and ordinary, without the rows that are hardest to explain.
+
+        `shares` are shares of the rows to leave out, in the order of `suspicious_rows`. Estimates
+        are without random weights, so that those at a share of 0 are not the means of draws that
+        `summary` shows; printed, both stand side by side.
+
+        Examples
+        --------
+        The ordinary fit moves, the robust one stays:
+
+        >>> import tvdbayes as tb
+        >>> fit = tb.fit("visits ~ age", tb.example_data(wrong=0.1), n_draws=50)
+        >>> found = fit.drop_worst([0, 0.05, 0.1])
+        >>> found.robust[:, 1].round(1), found.ordinary[:, 1].round(1)
+        (array([0.3, 0.3, 0.3]), array([0.2, 0.4, 0.3]))
+        """
+        self.posterior.require_coefficients(
+            "to follow as rows are dropped",
+            "rows(), and for the predictions of a fit without some,",
+        )
+        return drop_worst(self.posterior, shares)
+
     def _scores(self, false_alarm: float, n_replicates: int) -> pd.DataFrame:
         probability("false_alarm", false_alarm, 0.05)
         scores = cell_scores(self.posterior)
         threshold = self._chance(n_replicates).threshold(false_alarm)
-        return pd.DataFrame({**scores.columns, "flag": scores.stands_out(threshold)})
+        return pd.DataFrame({**scores.columns, "flag": scores.surprise > threshold})
 
 
 def suspicious_of(fit: AbstractFit, rows: pd.DataFrame) -> pd.DataFrame:
@@ -163,23 +197,18 @@ def _apart(frame: pd.DataFrame, taken: Iterable[object]) -> pd.DataFrame:
     return frame.rename(columns=new)
 
 
-def _whole(counts: Array) -> Array | IntArray:
-    """Counts as whole numbers, where they are."""
-    whole = bool((counts == np.round(counts)).all())
-    return counts.astype(np.int64) if whole else counts
-
-
 def _noted(frame: pd.DataFrame, fit: AbstractFit) -> pd.DataFrame:
     """The table with a sentence on how to read it."""
-    frame.attrs["note"] = (
-        "Scores are means over the groups of nearby x that a row is in: they name a group and an "
-        "outcome, not a proven row."
-        if fit.posterior.partition.pools_rows
-        else "Scores are of an outcome at an x: all rows that share both have the same."
-    )
+    note = "Scores are of an outcome at an x: all rows that share both have the same."
+    if fit.posterior.partition.pools_rows:
+        note = (
+            "Scores are means over the groups of nearby x that a row is in: they name a group and "
+            "an outcome, not a proven row."
+        )
     if fit.posterior.kept_rows is not None:
-        frame.attrs["note"] += (
+        note += (
             " Kept is the share of a row that the fit uses. Rows that it does not use are flagged "
             "where so many, or an outcome so far out, surprise more than chance would."
         )
+    frame.attrs["note"] = note
     return frame

@@ -16,7 +16,7 @@ from tvdbayes.large.cluster.chunks import Chunk
 from tvdbayes.large.used import Used
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective.partitions import LearnedGroups
-from tvdbayes.results.left_out import part_of
+from tvdbayes.results.scores import part_of
 from tvdbayes.sampling.execution import single_threaded
 
 __all__ = ["Recipe", "encode_piece", "join_frames", "some_rows"]

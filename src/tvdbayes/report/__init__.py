@@ -11,7 +11,7 @@ from importlib.resources import files
 
 from tvdbayes.report._page import covariates, page_of
 from tvdbayes.report._story import INTERVAL, Averages, Story
-from tvdbayes.report._words import listed
+from tvdbayes.report._tables import listed
 
 __all__ = ["INTERVAL", "Averages", "Story", "covariates", "listed", "render"]
 

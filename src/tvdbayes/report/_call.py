@@ -2,32 +2,24 @@
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
-from typing import Any
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import tvdbayes
-from tvdbayes.report._story import Story
+from tvdbayes.results.base import AbstractFit
 
 __all__ = ["Call", "call_of", "code_of", "name_of"]
 
 _STRINGS_AND_CLASSES = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|\b([A-Z]\w*)\(""")
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """Python that makes a fit again.
 
-    Parameters
-    ----------
-    text : str
-        The call; it names the data ``data``.
-    left_open : tuple of str
-        Options that text cannot hold. In the call they are variables of the same name.
-    note : str
-        What the call gives, and what it needs for that.
+    `text` names the data ``data``; options `left_open` cannot be held by text, in the call they are
+    variables of the same name; `note` says what the call gives, and what it needs for that.
     """
 
     text: str
@@ -35,7 +27,7 @@ class Call:
     note: str
 
 
-def call_of(fit: Story) -> Call:
+def call_of(fit: AbstractFit) -> Call:
     """The call that makes this fit again, from the options that were set."""
     written = {option: code_of(value) for option, value in fit.options.changed().items()}
     left_open = tuple(option for option, code in written.items() if code is None)
@@ -72,28 +64,20 @@ def code_of(value: object) -> str | None:
         return f"float({str(value)!r})"
     if value is None or isinstance(value, int | float | str):
         return repr(value)
-    before, parts, after = _taken_apart(value)
-    inside = None if parts is None else _joined(parts)
-    return None if inside is None else f"{before}{inside}{after}"
-
-
-def _taken_apart(value: object) -> tuple[str, Sequence[tuple[str, object]] | None, str]:
-    """What stands around the parts of a value, and its parts; None if text cannot say them."""
-    if isinstance(value, tuple):
-        return "(", [("", part) for part in value], ",)" if len(value) == 1 else ")"
-    if isinstance(value, dict):
-        return "{", [(f"{key!r}: ", part) for key, part in value.items()], "}"
     kind = type(value)
-    known = getattr(tvdbayes, kind.__name__, None) is kind and is_dataclass(kind)
-    return f"tb.{kind.__name__}(", _arguments(value) if known else None, ")"
-
-
-def _joined(parts: Sequence[tuple[str, object]]) -> str | None:
-    """Values with what stands before each, separated by commas; None if one cannot be written."""
-    codes = [(before, code_of(value)) for before, value in parts]
-    if any(code is None for _, code in codes):
+    if isinstance(value, tuple):
+        parts, form = [("", part) for part in value], "({},)" if len(value) == 1 else "({})"
+    elif isinstance(value, dict):
+        parts, form = [(f"{key!r}: ", part) for key, part in value.items()], "{{{}}}"
+    elif getattr(tvdbayes, kind.__name__, None) is kind and is_dataclass(kind):
+        parts, form = _arguments(value), f"tb.{kind.__name__}({{}})"
+    else:
         return None
-    return ", ".join(f"{before}{code}" for before, code in codes)
+    codes = [code_of(part) for _, part in parts]
+    if None in codes:
+        return None
+    inside = (f"{before}{code}" for (before, _), code in zip(parts, codes, strict=True))
+    return form.format(", ".join(inside))
 
 
 def _arguments(value: Any) -> list[tuple[str, object]]:

@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Iterator
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,21 +13,25 @@ from tvdbayes._typing import Array
 from tvdbayes.data.fit_data import FitData
 from tvdbayes.report._call import call_of, name_of
 from tvdbayes.report._pictures import (
-    Picture,
     draw_calibration,
     draw_coefficients,
     draw_misfit,
     draw_rootogram,
 )
 from tvdbayes.report._story import Averages, Story
-from tvdbayes.report._tables import Line, RowTable, coefficient_lines, effect_lines, row_table
-from tvdbayes.report._words import count, listed, number, span
-from tvdbayes.results.checks import calibration, rootogram
-from tvdbayes.results.findings import Finding
-from tvdbayes.results.misfit import Misfit
+from tvdbayes.report._tables import (
+    Line,
+    coefficient_lines,
+    count,
+    effect_lines,
+    listed,
+    number,
+    row_table,
+    span,
+)
 from tvdbayes.sampling.posterior import Posterior
 
-__all__ = ["Page", "covariates", "page_of"]
+__all__ = ["covariates", "page_of"]
 
 _LEVELS = ("problem", "note", "good")
 _DISTANCES = {
@@ -38,52 +42,17 @@ _DISTANCES = {
 }
 
 
-@dataclass(frozen=True)
-class Page:
-    """All that the page shows."""
-
-    title: str
-    formula: str
-    question: str
-    how: str
-    compares: bool
-    robust: str
-    trimmed: bool
-    answers: tuple[str, ...]
-    figures: tuple[tuple[str, str], ...]
-    facts: tuple[tuple[str, str], ...]
-    coefficients: tuple[Line, ...]
-    coefficients_picture: Picture | None
-    misfit: Misfit | None
-    misfit_picture: Picture | None
-    outcome: str
-    rootogram: Picture
-    calibration: Picture | None
-    rows: RowTable
-    quantity: str
-    averages: tuple[Line, ...]
-    slopes: tuple[Line, ...]
-    averages_notes: tuple[str, ...]
-    findings: tuple[Finding, ...]
-    command: str
-    command_note: str
-    versions: tuple[tuple[str, str], ...]
-    version: str
-    n_draws: int
-    seed: int
-
-
-def page_of(story: Story, *, title: str | None, command: str | None) -> Page:
+def page_of(story: Story, *, title: str | None, command: str | None) -> SimpleNamespace:
     """All texts and pictures of the page."""
-    posterior, outcome, table = story.posterior, story.outcome, story.summary
+    fit, posterior, outcome, table = story.fit, story.fit.posterior, story.outcome, story.summary
     lines, misfit = coefficient_lines(story), story.misfit
     compares = posterior.divergence.name != "kld"
     compared = lines if table is not None and compares else ()
     averages = story.averages or Averages("", (), (), ())
-    call = call_of(story)
-    return Page(
-        title=title or story.formula,
-        formula=story.formula,
+    call = call_of(fit)
+    return SimpleNamespace(
+        title=title or fit.formula,
+        formula=fit.formula,
         question=_question(story),
         how=_how(posterior),
         compares=compares,
@@ -95,12 +64,12 @@ def page_of(story: Story, *, title: str | None, command: str | None) -> Page:
         coefficients=lines,
         coefficients_picture=None
         if table is None or not compares
-        else draw_coefficients(posterior.param_names, posterior.draws, posterior.kld_draws, table),
+        else draw_coefficients(posterior, table),
         misfit=misfit,
         misfit_picture=None if misfit is None else draw_misfit(misfit),
         outcome=outcome,
-        rootogram=_rootogram(posterior, outcome),
-        calibration=_calibration(posterior, outcome),
+        rootogram=draw_rootogram(posterior, outcome),
+        calibration=draw_calibration(posterior, outcome),
         rows=row_table(story),
         quantity=averages.quantity,
         averages=tuple(line for effect in averages.levels for line in effect_lines(effect)),
@@ -131,7 +100,7 @@ def covariates(data: FitData, formula: str) -> list[str]:
 
 
 def _question(story: Story) -> str:
-    columns = covariates(story.data, story.formula)
+    columns = covariates(story.fit.data, story.fit.formula)
     if columns:
         return f"How does {story.outcome} depend on {listed(columns, 12)}?"
     return f"How are the values of {story.outcome} distributed?"
@@ -228,14 +197,14 @@ def _figures(story: Story, lines: tuple[Line, ...]) -> Iterator[tuple[str, str]]
 
 def _facts(story: Story) -> Iterator[tuple[str, str]]:
     """The data and the settings, one by one."""
-    posterior, data = story.posterior, story.data
+    fit, posterior, data = story.fit, story.fit.posterior, story.fit.data
     cells, family = posterior.cells, posterior.model.family
-    n_lines, n_out = story.n_lines, story.n_left_out
+    n_lines, n_out = len(fit.cell_of_row), fit.n_left_out
     out = f", of which {n_out:,} were left out (gaps or weight zero)" if n_out else ""
-    grouped = "" if story.n_rows == n_lines else f", equal ones put together: {n_lines:,} lines"
-    yield "Rows", f"{story.n_rows:,}{grouped}{out}"
-    if story.rounding is not None:
-        yield "Rounding", story.rounding
+    grouped = "" if fit.n_rows == n_lines else f", equal ones put together: {n_lines:,} lines"
+    yield "Rows", f"{fit.n_rows:,}{grouped}{out}"
+    if fit.rounded is not None:
+        yield "Rounding", str(fit.rounded)
     if data.weights is not None:
         yield "Weights", f"{data.weights}, in all {cells.n_obs:,.12g}"
     yield "Outcome", f"{story.outcome}: {_spread(cells.y, cells.counts, family.levels)}"
@@ -251,8 +220,8 @@ def _facts(story: Story) -> Iterator[tuple[str, str]]:
         yield "Compared by", groups.made if posterior.refine == "trim" else str(groups)
         if posterior.bins is not None:
             yield "Bins of counts", str(posterior.bins)
-    if story.left_out:
-        yield "Columns left out", f"{listed(story.left_out, 20)}: others already determine them"
+    if fit.left_out:
+        yield "Columns left out", f"{listed(fit.left_out, 20)}: others already determine them"
     yield "Family", repr(family)
     if posterior.prior is not None:
         yield "Prior", f"Dirichlet process that counts for {posterior.prior.alpha:g} rows"
@@ -270,22 +239,3 @@ def _spread(y: Array, counts: Array, levels: tuple[str, ...]) -> str:
         return listed([f"{name} ({n:,.12g})" for name, n in zip(levels, rows, strict=True)], 10)
     mean, zeros = float(y @ counts / counts.sum()), float(counts[y == 0].sum() / counts.sum())
     return f"{span(y.min(), y.max())}, mean {number(mean)}, {zeros:.0%} zeros"
-
-
-def _rootogram(posterior: Posterior, outcome: str) -> Picture:
-    robust = rootogram(posterior)
-    return draw_rootogram(robust, rootogram(posterior.twin, like=robust), outcome)
-
-
-def _calibration(posterior: Posterior, outcome: str) -> Picture | None:
-    """None without covariates, where there is but one prediction."""
-    family = posterior.model.family
-    robust, ordinary = calibration(posterior), calibration(posterior.twin)
-    if len(robust.counts) < 2:
-        return None
-    what = f"share of {outcome}" if family.needs_trials else f"mean {outcome}"
-    if not family.counts:
-        level = f" {family.levels[-1]}" if family.levels else " 1"
-        what = f"probability of {outcome} ={level}"
-    dropped = bool(ordinary.counts.sum() - robust.counts.sum() > 0.5)
-    return draw_calibration(robust, ordinary, what, dropped=dropped)

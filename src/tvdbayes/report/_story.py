@@ -5,13 +5,11 @@ from dataclasses import dataclass
 import pandas as pd
 
 from tvdbayes._typing import BoolArray
-from tvdbayes.data.fit_data import FitData
+from tvdbayes.results.base import AbstractFit
 from tvdbayes.results.effects import Effect
 from tvdbayes.results.findings import Finding
 from tvdbayes.results.misfit import Misfit
 from tvdbayes.results.rows import SCORES
-from tvdbayes.sampling.options import Options
-from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.rows_used import RowsUsed
 from tvdbayes.sampling.summary import Summary
 
@@ -23,15 +21,8 @@ INTERVAL = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Averages:
-    """Averages over the data, a column set to each of its values, and slopes in numbers.
-
-    Parameters
-    ----------
-    quantity : str
-        What is averaged.
-    levels, slopes : tuple of Effect
-    notes : tuple of str
-        What is not among them, and why.
+    """Averages of `quantity` over the data, a column set to each of its values (`levels`), and
+    `slopes` in numbers; `notes` say what is not among them, and why.
     """
 
     quantity: str
@@ -46,18 +37,7 @@ class Story:
 
     Parameters
     ----------
-    formula : str
-    posterior : Posterior
-    data : FitData
-        The columns of the data, and what they were used for.
-    options : Options
-        Options of `fit` as they were given.
-    n_rows, n_lines, n_left_out : int
-        Rows of the data; lines that they make up where equal rows were put together; rows left out.
-    left_out : tuple of str
-        Columns that others determine.
-    rounding : str or None
-        What rounding in an engine has done.
+    fit : AbstractFit
     summary : Summary or None
         The coefficients of both fits with intervals; None where there are too few draws.
     differs : (d,)
@@ -76,15 +56,7 @@ class Story:
         Average predictions and slopes, if asked for.
     """
 
-    formula: str
-    posterior: Posterior
-    data: FitData
-    options: Options
-    n_rows: int
-    n_lines: int
-    n_left_out: int
-    left_out: tuple[str, ...]
-    rounding: str | None
+    fit: AbstractFit
     summary: Summary | None
     differs: BoolArray
     comparison: str
@@ -98,7 +70,7 @@ class Story:
     @property
     def outcome(self) -> str:
         """The column of the outcome."""
-        return self.data.outcome
+        return self.fit.data.outcome
 
     @property
     def columns(self) -> tuple[str, ...]:

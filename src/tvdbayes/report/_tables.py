@@ -1,21 +1,84 @@
-"""The tables of the page, as text: both fits side by side, and the rows of the data."""
+"""The tables of the page, as text, and numbers and lists as a reader wants them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from math import floor, isfinite, log10
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.report._story import Story
-from tvdbayes.report._words import count, number, span
 from tvdbayes.results.effects import Effect
 from tvdbayes.sampling.rules import differing
 from tvdbayes.sampling.summary import Summary
 
-__all__ = ["Line", "RowTable", "coefficient_lines", "effect_lines", "row_table"]
+__all__ = [
+    "Line",
+    "RowTable",
+    "coefficient_lines",
+    "count",
+    "effect_lines",
+    "listed",
+    "number",
+    "row_table",
+    "span",
+]
 
+_DIGITS = 3
+_MINUS = "\u2212"
 _MOST_ROWS = 500
+
+
+def number(value: float) -> str:
+    """Three digits that matter, whole thousands as they are, and a true minus.
+
+    Examples
+    --------
+    >>> number(0.035319), number(12345.6), number(0.0), number(2.5e-7)
+    ('0.0353', '12,346', '0', '2.5e−7')
+    """
+    value = float(value)
+    if not isfinite(value):
+        return str(value).replace("nan", "unknown").replace("inf", "∞")
+    size = floor(log10(abs(value))) if value else 0
+    if value and not -4 <= size < 9:
+        digits, power = f"{value:.{_DIGITS - 1}e}".split("e")
+        text = f"{digits.rstrip('0').rstrip('.')}e{int(power)}"
+    else:
+        text = f"{value:,.{max(0, _DIGITS - 1 - size)}f}"
+        # A whole number, such as how often an outcome was seen, has no decimals.
+        text = f"{value:,.0f}" if value == int(value) else text
+    return text.replace("-", _MINUS)
+
+
+def span(low: float, high: float) -> str:
+    """Both ends of an interval."""
+    return f"{number(low)} to {number(high)}"
+
+
+def count(n: float, one: str, more: str | None = None) -> str:
+    """A number of things: ``count(1, "row")``, ``count(1200, "row")``.
+
+    Examples
+    --------
+    >>> count(1, "row"), count(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{n:,.12g} {one if n == 1 else more or one + 's'}"
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Names in a sentence, the first of them where they are many.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"]), listed(["a", "b", "c"], 1)
+    ('a, b and c', 'a and 2 more')
+    """
+    shown = [*names[:most], *([f"{len(names) - most} more"] if len(names) > most else [])]
+    return " and ".join(part for part in (", ".join(shown[:-1]), shown[-1]) if part)
+
 
 _SCORES: dict[str, Callable[[float], str]] = {
     "score": "{:.2f}".format,
@@ -28,8 +91,7 @@ _SCORES: dict[str, Callable[[float], str]] = {
 """What is shown of each row's scores, and how."""
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """A number and its interval, which is empty where there are too few draws for one."""
 
     mean: str
@@ -59,8 +121,7 @@ class Line:
         return self.name.rsplit(":", 1)[-1] == "Intercept"
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """Text of a table, and the number that it is sorted by where the text is not that number."""
 
     text: str
@@ -80,7 +141,7 @@ class RowTable:
 
 def coefficient_lines(story: Story) -> tuple[Line, ...]:
     """The coefficients by both fits."""
-    posterior = story.posterior
+    posterior = story.fit.posterior
     return _lines(
         posterior.param_names,
         story.summary,

@@ -14,9 +14,9 @@ from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, ArrayLike
 from tvdbayes._validate import probability, whole_number
 from tvdbayes.data.cells import totals
-from tvdbayes.models.families import AbstractFamily
 from tvdbayes.results.laws import blocks, law_of, pieces, support
 from tvdbayes.results.prediction import NewRows, outcome_mean, pmf
+from tvdbayes.results.rows import check_rows
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.weights import Stream
 
@@ -34,16 +34,13 @@ __all__ = [
     "rootogram",
 ]
 
-_MOST_BARS, _LEAST_MOST = 60, 10
+_LEAST_MOST = 10
 _SOME_ROWS = 64
 """Rows from which the range of a rootogram is read."""
-
 _RESIDUALS = 1
 """The block of the stream of outcomes that residuals are randomised by."""
-
 _SMALLEST = float(np.finfo(float).eps) / 2
 """Residuals stay within the normal quantile of this, which is 8.2 deviations."""
-
 _UNBOUNDED = 2.0**53
 
 
@@ -75,7 +72,7 @@ class Rootogram:
 def rootogram(
     posterior: Posterior,
     interval: float = 0.9,
-    most: int | None = None,
+    most: int = 60,
     *,
     like: Rootogram | None = None,
 ) -> Rootogram:
@@ -83,12 +80,11 @@ def rootogram(
 
     The ends of an interval are quantiles of binomial counts out of all rows, mixed over the draws;
     each row has a probability of its own, so the true spread is that or less. Wide counts are
-    joined into at most `most` bars (60 unless given), and outcomes far from all that the model
-    expects are gathered in the first or the last one.
+    joined into at most `most` bars, and outcomes far from all that the model expects are gathered
+    in the first or the last one.
     """
     probability("interval", interval, 0.9)
     family, cells = posterior.model.family, posterior.cells
-    most = _MOST_BARS if most is None else most
     starts = _bars(posterior, most) if like is None else like.outcomes
     per_draw, x_counts = np.zeros((len(starts), 1)), cells.x_counts
     for block in blocks(posterior, cells):
@@ -102,15 +98,9 @@ def rootogram(
     ends = np.append(starts[1:] - 1, top if top < _UNBOUNDED else np.inf)
     tails = (1 - interval) / 2, (1 + interval) / 2
     low, high = (_binomial_quantile(tail, cells.n_obs, per_draw / cells.n_obs) for tail in tails)
-    return Rootogram(
-        family.levels or tuple(map(_label, starts, ends)),
-        starts,
-        ends,
-        totals(bar, cells.counts, len(starts)),
-        per_draw.mean(1),
-        low,
-        high,
-    )
+    observed = totals(bar, cells.counts, len(starts))
+    labels = family.levels or tuple(map(_label, starts, ends))
+    return Rootogram(labels, starts, ends, observed, per_draw.mean(1), low, high)
 
 
 def _bars(posterior: Posterior, most: int) -> Array:
@@ -133,12 +123,8 @@ def _bars(posterior: Posterior, most: int) -> Array:
     first = max(min(first, cells.y.min()), first - reach)
     last = min(max(last, cells.y.max()), last + reach)
     room = most - 2 - 2 * len(family.spikes)
-    width = next(
-        size * 10.0**power
-        for power in range(16)
-        for size in (1, 2, 5)
-        if (last - first + 1) / (size * 10.0**power) <= room - 1
-    )
+    widths = (size * 10.0**power for power in range(16) for size in (1, 2, 5))
+    width = next(width for width in widths if (last - first + 1) / width <= room - 1)
     first = np.floor(first / width) * width
     starts = np.arange(first, np.floor(last / width) * width + 2 * width, width)
     alone = [spike + step for spike in family.spikes for step in (0, 1)]
@@ -178,8 +164,14 @@ def pit(posterior: Posterior) -> Pit:
     A point drawn uniformly between `low` and `high` is uniform on [0, 1] if the model is right.
     """
     family, cells = posterior.model.family, posterior.cells
-    _require_order(family)
-    low, high = np.empty(cells.n_cells), np.empty(cells.n_cells)
+    # Levels of which each has predictors of its own have no order; of two none is needed.
+    if family.n_main > 1:
+        raise SettingsError(
+            f"Where an outcome lies in its law needs an order, and the levels of "
+            f"{type(family).__name__} have none: {list(family.levels)}. "
+            "Use calibration(level=...), or the family Ordinal if they are ordered."
+        )
+    low, high = np.empty((2, cells.n_cells))
     for block in blocks(posterior, cells):
         law = law_of(family, block, block.y)
         low[block.cells] = law.up_to(block.y - 1, block.column)
@@ -216,11 +208,10 @@ def pit_histogram(posterior: Posterior, n_bins: int = 10, interval: float = 0.9)
     whole_number("n_bins", n_bins, 1)
     found, n = pit(posterior), posterior.cells.n_obs
     edges, width = np.linspace(0, 1, n_bins + 1), found.high - found.low
-    wide = np.maximum(width, 1e-300)
 
     def share(edge: float) -> float:
         """Share of the rows' mass up to an edge."""
-        inside = np.clip((edge - found.low) / wide, 0.0, 1.0)
+        inside = np.clip((edge - found.low) / np.maximum(width, 1e-300), 0.0, 1.0)
         return float(posterior.cells.p @ np.where(width > 0, inside, edge >= found.high))
 
     cdf = np.array([0.0, *map(share, edges[1:-1]), 1.0])
@@ -235,31 +226,14 @@ def quantile_residuals(
     """Randomised quantile residuals, one for each row: standard normal if the model is right.
 
     The normal quantile of a uniform draw between the bounds of `pit` (Dunn and Smyth 1996), within
-    8.2 deviations. The seed is that of the fit unless given.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    cell_of_row : (n,)
-        The cell of each row, -1 for rows of weight zero, which get nan.
-    seed : int, optional
-
-    Returns
-    -------
-    (n,)
+    8.2 deviations. The seed is that of the fit unless given; rows of weight zero, whose
+    ``cell_of_row`` (n,) is -1, get nan.
     """
-    m, rows = posterior.cells.n_cells, np.asarray(cell_of_row)
-    if rows.ndim != 1 or rows.dtype.kind not in "iu" or not ((rows >= -1) & (rows < m)).all():
-        raise DataError(
-            f"cell_of_row must hold one number from -1 to {m - 1} for each row; got "
-            f"{rows.dtype} of shape {rows.shape}. Pass fit.cell_of_row."
-        )
+    rows = check_rows(posterior, cell_of_row)
     if seed is not None:
         whole_number("seed", seed, 0)
-    found = pit(posterior)
-    rng = Stream.generator(
-        posterior.seed if seed is None else seed, Stream.OUTCOMES, block=_RESIDUALS
-    )
+    found, seed = pit(posterior), posterior.seed if seed is None else seed
+    rng = Stream.generator(seed, Stream.OUTCOMES, block=_RESIDUALS)
     at = found.low[rows] + rng.random(rows.size) * (found.high - found.low)[rows]
     residuals: Array = ndtri(np.clip(at, _SMALLEST, 1 - _SMALLEST))
     return np.where(rows >= 0, residuals, np.nan)
@@ -299,17 +273,16 @@ def calibration(
     """
     probability("interval", interval, 0.9)
     whole_number("n_bins", n_bins, 1)
-    cells, watched = posterior.cells, _watched(posterior.model.family, level)
-    kept = posterior.kept_rows
+    cells, kept = posterior.cells, posterior.kept_rows
+    watched, seen, size = _outcomes(posterior, level)
     counts = cells.counts if kept is None else cells.counts * kept.share
     used = counts > 0
-    counts, y, x_index = counts[used], cells.y[used], cells.x_index[used]
-    each = NewRows(cells, x_index)
-    size = cells.trials[x_index] if watched is None else np.ones(len(y))
+    counts, seen, size = counts[used], seen[used], size[used]
+    each = NewRows(cells, cells.x_index[used])
     if watched is None:
-        seen, predicted = y, outcome_mean(posterior, each)
+        predicted = outcome_mean(posterior, each)
     else:
-        seen, predicted = y == watched, pmf(posterior, each, [watched])[:, 0]
+        predicted = pmf(posterior, each, [watched])[:, 0]
     _, same = np.unique(predicted / size, return_inverse=True)
     weight = np.bincount(same, counts)
     place = (np.cumsum(weight) - weight / 2) / counts.sum()
@@ -318,7 +291,7 @@ def calibration(
     def total(values: Array) -> Array:
         return totals(number, counts * values, int(number.max()) + 1)
 
-    rows, units = total(np.ones(len(y))), total(size)
+    rows, units = total(np.ones(len(seen))), total(size)
     mean, expected = total(seen) / units, total(predicted) / units
     z = float(ndtri((1 + interval) / 2))
     if watched is None:
@@ -368,32 +341,18 @@ def observed_by_group(
 
     The spread is the model's own: of the rows around their means, and of these means over the
     draws. For families of levels the mean is the share of a level, the last unless given.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    group_of_cell : (m,)
-        The group of each cell, a number from 0 on, or -1 for cells in none.
-    labels : tuple of str
-        Names of the groups 0, 1, ...
-    level : str, optional
-    interval : float
-
-    Returns
-    -------
-    ByGroup
+    ``group_of_cell`` (m,) is the group of each cell, a number from 0 on, or -1 for cells in none.
     """
     probability("interval", interval, 0.9)
     family, cells = posterior.model.family, posterior.cells
-    watched, group, n_groups = _watched(family, level), np.asarray(group_of_cell), len(labels)
+    (watched, seen, size), n_groups = _outcomes(posterior, level), len(labels)
+    group = np.asarray(group_of_cell)
     right = group.shape == (cells.n_cells,) and group.dtype.kind in "iu"
     if not (right and ((group >= -1) & (group < n_groups)).all()):
         raise DataError(
             f"group_of_cell must hold one number from -1 to {n_groups - 1} for each of the "
             f"{cells.n_cells} cells; got {group.dtype} of shape {group.shape}."
         )
-    size = cells.trials[cells.x_index] if watched is None else np.ones(cells.n_cells)
-    seen = cells.y if watched is None else (cells.y == watched).astype(float)
 
     def total(values: Array) -> Array:
         return totals(group + 1, cells.counts * values, n_groups + 1)[1:]
@@ -424,21 +383,17 @@ def observed_by_group(
     return ByGroup(tuple(labels), rows, observed, expected, expected - spread, expected + spread, z)
 
 
-def _watched(family: AbstractFamily, level: str | None) -> float | None:
-    """The outcome whose share is looked at; None where outcomes are numbers to be averaged."""
-    if level is None:
-        return None if family.counts else max(len(family.levels), 2) - 1.0
-    if level not in family.levels:
+def _outcomes(posterior: Posterior, level: str | None) -> tuple[float | None, Array, Array]:
+    """The outcome whose share is looked at, what was seen of it in each cell, and out of how many.
+
+    None where outcomes are numbers: these are averaged, per trial.
+    """
+    family, cells = posterior.model.family, posterior.cells
+    if level is None and family.counts:
+        return None, cells.y, cells.trials[cells.x_index]
+    if level is not None and level not in family.levels:
         known = f"one of {list(family.levels)}" if family.levels else "left out: it has no levels"
         raise SettingsError(f"level must be {known}; got {level!r}.")
-    return float(family.levels.index(level))
-
-
-def _require_order(family: AbstractFamily) -> None:
-    # Levels of which each has predictors of its own have no order; of two none is needed.
-    if family.n_main > 1:
-        raise SettingsError(
-            f"Where an outcome lies in its law needs an order, and the levels of "
-            f"{type(family).__name__} have none: {list(family.levels)}. "
-            "Use calibration(level=...), or the family Ordinal if they are ordered."
-        )
+    last = max(len(family.levels), 2) - 1.0
+    watched = last if level is None else float(family.levels.index(level))
+    return watched, (cells.y == watched).astype(float), np.ones(cells.n_cells)

@@ -46,21 +46,9 @@ _LARGEST = 2**53
 class Block:
     """Some x rows of a table that predict similar outcomes, with their cells.
 
-    Parameters
-    ----------
-    rows : (n,)
-        The x rows.
-    eta : (k, n, B)
-        Predictors there under the draws.
-    trials : (n, 1)
-    cells : (c,)
-        The cells of these rows.
-    column : (c,)
-        To which of the rows each cell belongs.
-    y : (c,)
-        Its outcome.
-    low, top : float
-        The smallest and the largest outcome that the family can make.
+    The x rows are `rows` (n,), with predictors `eta` (k, n, B) under the draws and `trials` (n, 1).
+    Their cells are `cells` (c,), each of which belongs to one of them, `column` (c,), with its
+    outcome `y` (c,). The family can make outcomes from `low` to `top`.
     """
 
     rows: IntArray
@@ -173,19 +161,12 @@ def blocks(posterior: Posterior, table: Cells, rows: IntArray | None = None) -> 
         column = rank[table.x_index][order]
         for part, eta in stretches(posterior, table, draws, rows):
             for start in range(0, eta.shape[1], size):
-                first = part.start + start
-                mine = rows[first : first + min(size, eta.shape[1] - start)]
+                first, here = part.start + start, eta[:, start : start + size]
+                mine = rows[first : first + here.shape[1]]
                 begin, end = np.searchsorted(column, [first, first + len(mine)])
-                yield Block(
-                    mine,
-                    eta[:, start : start + size],
-                    table.trials[mine, None],
-                    order[begin:end],
-                    column[begin:end] - first,
-                    table.y[order[begin:end]],
-                    low,
-                    top,
-                )
+                cells, trials = order[begin:end], table.trials[mine, None]
+                own = column[begin:end] - first, table.y[cells]
+                yield Block(mine, here, trials, cells, *own, low, top)
 
 
 def law_of(family: AbstractFamily, block: Block, kept: Array) -> Law:
@@ -195,14 +176,10 @@ def law_of(family: AbstractFamily, block: Block, kept: Array) -> Law:
         found.append(piece)
         cdf.append(below + piece.cumulate @ piece.mass)
         below = below + piece.weights @ piece.mass
-    return Law(
-        found[0].low,
-        found[-1].high,
-        np.concatenate([piece.y for piece in found]),
-        np.concatenate([piece.weights for piece in found]),
-        np.concatenate([piece.mass for piece in found]),
-        np.clip(np.concatenate(cdf), 0.0, 1.0),
-    )
+    parts = zip(*((piece.y, piece.weights, piece.mass) for piece in found), strict=True)
+    y, weights, mass = (np.concatenate(part) for part in parts)
+    cumulated = np.clip(np.concatenate(cdf), 0.0, 1.0)
+    return Law(found[0].low, found[-1].high, y, weights, mass, cumulated)
 
 
 def pieces(family: AbstractFamily, block: Block, kept: Array) -> Iterator[Piece]:

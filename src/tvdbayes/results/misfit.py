@@ -1,15 +1,37 @@
-"""How much of the data the model cannot explain, beside what chance alone would leave."""
+r"""How much of the data the model cannot explain, beside what chance alone would leave.
+
+A trimmed likelihood says more, the share of rows that are wrong. Let each row be wrong with
+probability :math:`\epsilon`, all rows alike. Of n rows the rule drops K: the wrong ones, and by
+chance a share c of the others,
+
+.. math:: E(K / n) = \epsilon + (1 - \epsilon) c.
+
+Given K, the law of the dropped share is in equal parts Beta(K, n - K + 1) and Beta(K + 1, n - K):
+the laws behind both ends of the interval of Clopper and Pearson (1934), the former of which is 0
+where nothing is dropped. The law of c is that of what the rule drops of data sets of the model's
+own making. Solved for :math:`\epsilon` and cut at 0, this gives the law of the share of wrong rows.
+
+Here rows far out in the covariates are judged like all others, by their own outcomes: where they
+were kept out of the fit as a block, some of them may be good. Wrong rows whose outcomes are usual
+under the model are not dropped, so no data can say how many of them there are.
+"""
 
 from dataclasses import dataclass, field
 from html import escape
 
 import numpy as np
+from scipy.special import betaincinv
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
 from tvdbayes._validate import probability
+from tvdbayes.results.rows import layout_of, minimiser, scores_by
+from tvdbayes.sampling.execution import single_threaded
+from tvdbayes.sampling.posterior import Posterior
+from tvdbayes.sampling.weights import Stream, reweight
+from tvdbayes.trimming import kept_share
 
-__all__ = ["Certificate", "Misfit", "misfit"]
+__all__ = ["Certificate", "Misfit", "dropped_rows", "misfit", "share_of_data", "wrong_share"]
 
 _CHANCE = 0.95
 """The noise floor is taken at this quantile for the lower bound."""
@@ -18,6 +40,10 @@ _ALL = 0.99
 _ROUNDING = 1e-9
 _SHOWN = 0.0005
 """Shares below this are printed as 0.0%."""
+_POINTS = 200
+"""Quantiles that stand for the law of the dropped share: ends of intervals are right to 1 %."""
+_ELEMENTS = 1 << 22
+"""Cells x draws in work at a time."""
 
 
 @dataclass(frozen=True)
@@ -65,24 +91,23 @@ class Misfit:
     certificate : Certificate or None
         A bound that needs no asymptotics, if asked for.
     wrong_draws : (D,) or None
-        Equally likely values of the share of rows that are wrong (see `posterior.wrong`), where a
+        Equally likely values of the share of rows that are wrong (as explained above), where a
         trimmed likelihood says which rows are.
     wrong_unknown : bool
         Whether a trimmed fit uses all rows, although it would drop many, as that would not pay.
 
     Examples
     --------
-    >>> import numpy as np, tvdbayes as tb
-    >>> y = np.random.default_rng(0).poisson(3, 2000)
-    >>> y[:200] += 20  # a tenth of the rows is wrong
-    >>> found = tb.fit("y ~ 1", {"y": y}, n_draws=50).misfit(n_replicates=50)
+    >>> import tvdbayes as tb
+    >>> fit = tb.fit("visits ~ age + region", tb.example_data(wrong=0.1), n_draws=50)
+    >>> found = fit.misfit(n_replicates=50)
     >>> print(found)
-    The model cannot explain 10.5% of the data (90% interval 9.3% to 12.1%).
-    Chance alone would leave 3.1% (up to 4.3%): at least 6.5% of the rows do not come from the
+    The model cannot explain 16.5% of the data (90% interval 14.2% to 18.3%).
+    Chance alone would leave 11.6% (up to 12.7%): at least 4.4% of the rows do not come from the
     fitted model.
-    About 10.0% of the rows are wrong (90% interval 8.9% to 11.1%); rows whose outcomes the model
+    About 9.9% of the rows are wrong (90% interval 8.1% to 11.6%); rows whose outcomes the model
     finds usual are not counted.
-    >>> found.lower > 0.05
+    >>> found.lower > 0.04
     True
     """
 
@@ -144,30 +169,24 @@ class Misfit:
     @property
     def wrong_low(self) -> float | None:
         """Lower end of the equal-tailed interval of that share."""
-        return self._wrong_at((1 - self.interval) / 2)
+        return self._wrong_at(1 - self.interval)
 
     @property
     def wrong_high(self) -> float | None:
         """Upper end of the equal-tailed interval of that share."""
-        return self._wrong_at((1 + self.interval) / 2)
+        return self._wrong_at(1 + self.interval)
 
-    def _wrong_at(self, level: float) -> float | None:
-        return None if self.wrong_draws is None else float(np.quantile(self.wrong_draws, level))
+    def _wrong_at(self, twice: float) -> float | None:
+        return None if self.wrong_draws is None else float(np.quantile(self.wrong_draws, twice / 2))
 
     def __str__(self) -> str:
-        return "\n".join(
-            [
-                self._share,
-                self._beside_chance,
-                *([self.about_wrong_rows] if self.about_wrong_rows else []),
-                *(
-                    f"  {name}: {part.mean:.1%}, by chance {part.floor:.1%}, at least "
-                    f"{part.lower:.1%}"
-                    for name, part in self.by.items()
-                ),
-                *([str(self.certificate)] if self.certificate else []),
-            ]
+        levels = (
+            f"  {name}: {part.mean:.1%}, by chance {part.floor:.1%}, at least {part.lower:.1%}"
+            for name, part in self.by.items()
         )
+        bound = "" if self.certificate is None else str(self.certificate)
+        lines = [self._share, self._beside_chance, self.about_wrong_rows, *levels, bound]
+        return "\n".join(line for line in lines if line)
 
     __repr__ = __str__
 
@@ -202,12 +221,11 @@ class Misfit:
             return ""
         low, high = self.wrong_low or 0.0, self.wrong_high or 0.0
         if low >= _SHOWN:
-            found = f"{'About' if self.lower else 'Even so, about'} {self.wrong:.1%} of the rows"
-            found += " are wrong"
+            about = "About" if self.lower else "Even so, about"
+            found = f"{about} {self.wrong:.1%} of the rows are wrong"
         else:
-            doubt = (
-                "the form of the model is wrong and no row is" if self.lower else "no row is wrong"
-            )
+            form = "the form of the model is wrong and no row is"
+            doubt = form if self.lower else "no row is wrong"
             found = f"Perhaps {doubt}; at most {high:.1%} of them are"
         span = f"({self.interval:.0%} interval {low:.1%} to {high:.1%})"
         return f"{found} {span}; rows whose outcomes the model finds usual are not counted."
@@ -217,7 +235,7 @@ class Misfit:
 
 
 def misfit(draws: Array, floor_draws: Array, interval: float = 0.9) -> Misfit:
-    """Check and collect."""
+    """The record, checked."""
     probability("interval", interval, 0.9)
     if len(draws) < 2:
         raise SettingsError(
@@ -225,3 +243,55 @@ def misfit(draws: Array, floor_draws: Array, interval: float = 0.9) -> Misfit:
             "n_draws=1000."
         )
     return Misfit(draws, floor_draws, interval)
+
+
+def share_of_data(posterior: Posterior, levels: Array | None = None) -> Array:
+    """Mass that each draw cannot explain of its own reweighted data, (1 + L, B).
+
+    First of all rows, then within levels, whose weights for each cell are ``levels`` (L, m).
+    """
+    cells = posterior.cells
+    levels = np.zeros((0, cells.n_cells)) if levels is None else levels
+    every = np.ones((1, cells.n_cells))
+    parts = np.concatenate([every, levels / np.maximum(levels.sum(0), 1e-300)])
+    layout = layout_of(posterior)
+    size = max(1, _ELEMENTS // cells.n_cells)
+    found = [np.zeros((len(parts), 0))]
+    with single_threaded():
+        for first in range(0, posterior.n_draws, size):
+            draws = (posterior.draws - posterior.shift)[first : first + size]
+            p = reweight(cells, Stream.draws(posterior.seed, first=first), len(draws)).p
+            score = np.concatenate([m.score for m in scores_by(layout, draws, p)], axis=1)
+            found.append((parts @ (p * score)) / np.maximum(parts @ p, 1e-300))
+    return np.concatenate(found, axis=1)
+
+
+def dropped_rows(posterior: Posterior) -> float:
+    """How many rows of the data the rule of a trimmed fit drops for their own outcomes."""
+    layout, cells = layout_of(posterior), posterior.cells
+    theta = minimiser(layout, posterior)[:, 0]
+    return float(cells.counts @ (1 - kept_share(layout, cells.p, theta, cells.n_obs)))
+
+
+def wrong_share(dropped: float, n_obs: float, by_chance: Array) -> Array:
+    """Equally likely values of the share of wrong rows, sorted, where so many rows were dropped.
+
+    ``by_chance`` holds the share that is dropped of each of some clean data sets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tvdbayes.results.misfit import wrong_share
+    >>> np.quantile(wrong_share(50, 500, np.zeros(20)), [0.05, 0.95]).round(3)
+    array([0.08 , 0.124])
+    >>> np.quantile(wrong_share(1, 500, np.full(20, 0.002)), [0.05, 0.95]).round(3)
+    array([0.   , 0.006])
+    """
+    at = (np.arange(_POINTS) + 0.5) / _POINTS
+    left = max(n_obs - dropped, 0.0)
+    high = betaincinv(dropped + 1, left, at) if left else np.ones(_POINTS)
+    low = betaincinv(dropped, left + 1, at) if dropped else np.zeros(_POINTS)
+    share = np.concatenate([low, high])
+    chance = by_chance[:, None]
+    wrong: Array = np.maximum((share - chance) / (1 - chance), 0.0)
+    return np.sort(wrong.ravel())

@@ -30,6 +30,7 @@ __all__ = [
     "parts_of",
     "pmf",
     "possible_rows",
+    "probability_of",
     "sample_outcomes",
     "stretches",
     "tails",
@@ -41,7 +42,6 @@ derivatives. That is 8 MiB; about six such arrays are alive at the peak, below 6
 
 _OUTCOMES = 4000
 """New outcomes sampled for a row, at least: the ends of a 90% interval are then off by 0.4%."""
-
 
 _LARGEST = 1e15
 """Beyond this mean NumPy cannot sample counts, and neighbouring counts are hardly told apart."""
@@ -57,15 +57,7 @@ Formula = Callable[[Array, Array], Array]
 
 @dataclass(frozen=True, eq=False)
 class NewRows:
-    """Covariate rows to predict, checked and without repetitions.
-
-    Parameters
-    ----------
-    table : Cells
-        The distinct rows.
-    number : (n,)
-        The distinct row that each row asked for is.
-    """
+    """Covariate rows to predict: the distinct ones, and which of them each row (n,) is."""
 
     table: Cells
     number: IntArray
@@ -106,18 +98,7 @@ def mean_draws(posterior: Posterior, rows: NewRows) -> Array:
 
 
 def outcome_mean(posterior: Posterior, rows: NewRows) -> Array:
-    """Expected outcome of each row, (n,): the mean over the draws.
-
-    Examples
-    --------
-    >>> import numpy as np, tvdbayes as tb
-    >>> from tvdbayes.results.prediction import NewRows, outcome_mean
-    >>> y = np.random.default_rng(0).poisson(3, 500)
-    >>> cells = tb.Cells.from_rows(np.ones((500, 1)), y)
-    >>> posterior = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=50)
-    >>> outcome_mean(posterior, NewRows.of(posterior, [[1.0], [1.0]])).round()
-    array([3., 3.])
-    """
+    """Expected outcome of each row, (n,): the mean over the draws."""
     family = posterior.model.family
     return _by_stretches(posterior, rows, lambda eta, trials: family.mean(eta, trials).mean(-1))
 
@@ -139,12 +120,8 @@ def pmf(posterior: Posterior, rows: NewRows, y: ArrayLike) -> Array:
     _require_memory(f"Probabilities of {outcomes.size:,} outcomes", outcomes.size, rows)
 
     def masses(eta: Array, trials: Array) -> Array:
-        found = np.zeros((len(trials), outcomes.size))
-        for j, one in enumerate(outcomes):
-            can = possible_rows(family, one, trials)
-            if can.any():
-                found[can, j] = family.pmf(one, eta[:, can], trials[can]).mean(-1)
-        return found
+        each = (probability_of(family, one, eta, trials).mean(-1) for one in outcomes)
+        return np.stack(list(each), axis=-1)
 
     return _by_stretches(posterior, rows, masses)
 
@@ -172,11 +149,10 @@ def likely_pmf(posterior: Posterior, rows: NewRows, share: float = 0.99) -> tupl
 def outcome_interval(
     posterior: Posterior, rows: NewRows, interval: float = 0.9, *, seed: int | None = None
 ) -> Array:
-    """Equal-tailed interval of a new outcome in each row, (n, 2), by sampling.
+    """Equal-tailed interval of a new outcome in each row, (n, 2); see `outcome_quantiles`.
 
     It holds at least the share `interval` of the outcomes of the model, the uncertainty of the
-    draws included. A row's interval depends on that row and the seed alone (the seed of the fit
-    unless given), not on the rows around it.
+    draws included.
     """
     return outcome_quantiles(posterior, rows, tails(posterior, interval), seed=seed)
 
@@ -184,7 +160,10 @@ def outcome_interval(
 def outcome_quantiles(
     posterior: Posterior, rows: NewRows, shares: Array, *, seed: int | None = None
 ) -> Array:
-    """Outcomes that these shares of new outcomes do not exceed, (n, shares), by sampling."""
+    """Outcomes that these shares of new outcomes do not exceed, (n, shares), by sampling.
+
+    Those of a row depend on it and the seed alone (that of the fit unless given).
+    """
     family = posterior.model.family
     seed = posterior.seed if seed is None else seed
     copies = -(-_OUTCOMES // max(posterior.n_draws, 1))
@@ -209,13 +188,12 @@ def sample_outcomes(
 
     Another number of draws than the posterior's takes its first ones, or all of them in turn.
     """
-    draws = _draws(posterior)
+    draws, family = _draws(posterior), posterior.model.family
     wanted = len(draws) if n_draws is None else n_draws
     _require_memory(f"{wanted:,} outcomes", wanted, rows)
-    draws = draws if n_draws is None else draws[np.arange(n_draws) % len(draws)]
-    family = posterior.model.family
+    draws = draws[np.arange(wanted) % len(draws)]
     rng = Stream.generator(posterior.seed if seed is None else seed, Stream.OUTCOMES)
-    found = np.empty((len(draws), len(rows.number)))
+    found = np.empty((wanted, len(rows.number)))
     with single_threaded():
         for part, eta in stretches(posterior, rows.table, draws, rows.number):
             trials = rows.table.trials[rows.number[part], None]
@@ -227,10 +205,7 @@ def sample_outcomes(
 def stretches(
     posterior: Posterior, table: Cells, draws: Array, number: IntArray | None = None
 ) -> Iterator[tuple[slice, Array]]:
-    """Predictors (k, rows, B) of the x rows of a table under draws (B, d), a stretch at a time.
-
-    With ``number``, of the x rows with these numbers, in this order.
-    """
+    """Predictors (k, rows, B) of all or some x rows under draws (B, d), a stretch at a time."""
     for part, bound, theta in parts_of(posterior, table, draws, number):
         yield part, bound.eta(theta)
 
@@ -251,6 +226,15 @@ def parts_of(
 def possible_rows(family: AbstractFamily, y: float, trials: Array) -> BoolArray:
     """Which rows can have the outcome y at all, (n,), from trials (n, 1)."""
     return np.broadcast_to(family.possible(np.asarray(y), trials), trials.shape)[:, 0]
+
+
+def probability_of(family: AbstractFamily, y: float, eta: Array, trials: Array) -> Array:
+    """Probabilities (n, B) of the outcome y, 0 in rows that cannot have it."""
+    can = possible_rows(family, y, trials)
+    found = np.zeros(eta.shape[1:])
+    if can.any():
+        found[can] = family.pmf(np.asarray(y), eta[:, can], trials[can])
+    return found
 
 
 def _by_stretches(posterior: Posterior, rows: NewRows, formula: Formula) -> Array:

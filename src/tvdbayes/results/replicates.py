@@ -9,8 +9,8 @@ from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.cells import Cells
 from tvdbayes.objective import Layout
-from tvdbayes.objective.partitions import Bins, learn_bins
-from tvdbayes.results.rows import layout_of, masses_of, surprise_of_dropped
+from tvdbayes.objective.partitions import learn_bins
+from tvdbayes.results.rows import layout_of, masses_of, minimiser, surprise_of_dropped, unexplained
 from tvdbayes.sampling.bootstrap import plan_for_replicates, solve_tables
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.posterior import Posterior
@@ -97,23 +97,20 @@ def replicate(
             table, counts = _simulate(posterior, layout.bound.eta, numbers)
             here = layout.rebind(table)
             weights = iter(Stream.draws(seed, Stream.REPLICATE_WEIGHTS, first))
-            mass = np.array(
-                [next(weights).standard_gamma(counts[:, j]) for j in range(len(numbers))]
-            )
+            mass = np.array([next(weights).standard_gamma(column) for column in counts.T])
             random, even = mass.T / mass.sum(1), counts / counts.sum(0)
             reweighted = solve_tables(plan, random, table)
             plain = solve_tables(plan, even, table)
             theta = [here.bound.from_user(s.robust.theta) for s in (reweighted, plain)]
             excess = random * masses_of(here, theta[0], random).score
-            masses = masses_of(here, theta[1], even)
             maker = here.bound.from_user(np.repeat(posterior.minimiser[:, None], len(numbers), 1))
             surprise, dropped = _surprise(posterior, here, counts, theta[1], due)
             at_x = here.cell_pairs.x_of_pair.total
             found.append(
                 (
                     excess.sum(0),
-                    (even * masses.score).sum(0),
-                    (even * masses_of(here, maker, even).score).sum(0),
+                    unexplained(here, theta[1], even),
+                    unexplained(here, maker, even),
                     (shares @ at_x(excess)) / np.maximum(shares @ at_x(random), 1e-300),
                     surprise,
                     dropped,
@@ -131,13 +128,10 @@ def chance_without_refits(posterior: Posterior, n_replicates: int) -> Array:
     """
     with single_threaded():
         layout = _filled(layout_of(posterior))
-        theta = layout.bound.from_user(posterior.minimiser[:, None])
         table, counts = _simulate(posterior, layout.bound.eta, range(n_replicates))
-        even = counts / counts.sum(0)
         here = layout.rebind(table)
-        at = np.repeat(theta, n_replicates, axis=1)
-        share: Array = (even * masses_of(here, at, even).score).sum(0)
-    return share
+        at = np.repeat(minimiser(layout, posterior), n_replicates, axis=1)
+        return unexplained(here, at, counts / counts.sum(0))
 
 
 def _filled(layout: Layout) -> Layout:
@@ -157,7 +151,8 @@ def _surprise(
     data set are learned from that data set, so that it is judged as the data are: learned bins end
     at outcomes of the data.
     """
-    if not _learns_bins(posterior):
+    # Bins that were asked for are what they are.
+    if posterior.bins is None or posterior.options.bins != "auto":
         return _judged(posterior, layout, counts, theta, due)
     table, parts = layout.cells, []
     for number in range(counts.shape[1]):
@@ -166,7 +161,9 @@ def _surprise(
             table, x_index=table.x_index[held], y=table.y[held], counts=counts[held, number]
         )
         alone = layout.rebind(cells)
-        own = replace(alone, bins=_learned_bins(posterior, alone), grouped=alone.grouping)
+        bins = learn_bins(cells, alone.grouping, posterior.groups.median_size)
+        bins = bins and bins.isolating(posterior.model.family.spikes)
+        own = replace(alone, bins=bins, grouped=alone.grouping)
         parts.append(
             _judged(posterior, _filled(own), cells.counts[:, None], theta[:, [number]], due)
         )
@@ -178,8 +175,7 @@ def _due(posterior: Posterior, layout: Layout) -> Array | None:
     """Mass due in the tails of the data, where a fit looks at it, and so of any replicate."""
     if posterior.kept_rows is None:
         return None
-    theta = layout.bound.from_user(posterior.minimiser[:, None])[:, 0]
-    return due_in_tails(layout, layout.cells.p, theta)
+    return due_in_tails(layout, layout.cells.p, minimiser(layout, posterior)[:, 0])
 
 
 def _judged(
@@ -187,36 +183,24 @@ def _judged(
 ) -> tuple[Array, Array]:
     """See `_surprise`, with these bins. Only rows that a trimmed likelihood would drop count."""
     n_obs, p = posterior.cells.n_obs, counts / counts.sum(0)
-    masses = masses_of(layout, theta, p)
-    if posterior.kept_rows is None:
-        surprise, dropped = masses.surprise(n_obs), np.zeros(counts.shape[1])
-    else:
+
+    def judged(theta: Array, p: Array) -> tuple[Array, Array]:
         kept = kept_shares(layout, p, theta, n_obs, due)
-        surprise = surprise_of_dropped(masses, theta, n_obs, kept)
+        return surprise_of_dropped(masses_of(layout, theta, p), theta, n_obs, kept), kept
+
+    if posterior.kept_rows is None:
+        surprise = masses_of(layout, theta, p).surprise(n_obs)
+        dropped = np.zeros(counts.shape[1])
+    else:
+        surprise, kept = judged(theta, p)
         dropped = (p * (1 - kept)).sum(0)
         # What is dropped is judged by a fit without it, as in the data.
         some = np.flatnonzero(dropped > 0)
         if some.size:
             mass = p[:, some] * kept[:, some]
             refit = weighted_fits(layout, mass, theta[:, some], posterior.ridge)
-            surprise[:, some] = surprise_of_dropped(
-                masses_of(layout, refit, p[:, some]),
-                refit,
-                n_obs,
-                kept_shares(layout, p[:, some], refit, n_obs, due),
-            )
+            surprise[:, some] = judged(refit, p[:, some])[0]
     return np.where(counts > 0, surprise, 0.0).max(0), dropped
-
-
-def _learns_bins(posterior: Posterior) -> bool:
-    """Whether the bins of a record were learned from its data, not asked for."""
-    return posterior.bins is not None and posterior.options.bins == "auto"
-
-
-def _learned_bins(posterior: Posterior, layout: Layout) -> Bins | None:
-    """Bins learned from the table of a layout in the groups of a record."""
-    bins = learn_bins(layout.cells, layout.grouping, posterior.groups.median_size)
-    return None if bins is None else bins.isolating(posterior.model.family.spikes)
 
 
 def _simulate(
@@ -226,18 +210,13 @@ def _simulate(
     cells, family = posterior.cells, posterior.model.family
     theta = posterior.model.bind(cells, cells).from_user(posterior.minimiser[:, None])
     eta = eta_at(theta)[..., 0]
-    x_of, y_of, mass_of, number_of = [], [], [], []
-    for number in numbers:
-        rng = Stream.generator(posterior.seed, Stream.REPLICATES, number)
-        x_index, y, mass = _outcomes(rng, posterior, eta)
-        x_of.append(x_index)
-        y_of.append(y)
-        mass_of.append(mass)
-        number_of.append(np.full(len(y), number - numbers[0]))
-    outcomes, code = np.unique(np.concatenate(y_of), return_inverse=True)
-    key, cell = np.unique(np.concatenate(x_of) * len(outcomes) + code.ravel(), return_inverse=True)
-    flat = np.concatenate(number_of) + len(numbers) * cell.ravel()
-    total = np.bincount(flat, np.concatenate(mass_of), len(key) * len(numbers))
+    rngs = (Stream.generator(posterior.seed, Stream.REPLICATES, number) for number in numbers)
+    drawn = [_outcomes(rng, posterior, eta) for rng in rngs]
+    x_index, y, mass = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
+    number = np.repeat(np.arange(len(numbers)), [len(part[1]) for part in drawn])
+    outcomes, code = np.unique(y, return_inverse=True)
+    key, cell = np.unique(x_index * len(outcomes) + code.ravel(), return_inverse=True)
+    total = np.bincount(number + len(numbers) * cell.ravel(), mass, len(key) * len(numbers))
     counts: Array = total.reshape(len(key), len(numbers)).astype(float)
     family.check_outcomes(outcomes, np.full(len(outcomes), cells.trials.max()), unit="outcome")
     table = replace(
@@ -261,19 +240,17 @@ def _outcomes(
     many = whole > _MANY
     rows = np.repeat(np.flatnonzero(~many), whole[~many])
     y = family.sample(rng, eta[:, rows], cells.trials[rows])
-    x_parts, y_parts, mass_parts = [rows], [y], [share[rows]]
+    parts = [(rows, y, share[rows])]
     for x_row in np.flatnonzero(many):
         trials = cells.trials[x_row]
         seen = family.sample(rng, np.repeat(eta[:, [x_row]], _MANY, axis=1), np.full(_MANY, trials))
         reach = max(1.0, seen.max() - seen.min())
         grid = np.arange(max(0.0, seen.min() - reach), seen.max() + reach + 1)
         grid = grid[family.possible(grid, np.full(len(grid), trials))]
-        law = family.pmf(
-            grid, np.repeat(eta[:, [x_row]], len(grid), axis=1), np.full(len(grid), trials)
-        )
+        each = np.full(len(grid), trials)
+        law = family.pmf(grid, np.repeat(eta[:, [x_row]], len(grid), axis=1), each)
         drawn = rng.multinomial(whole[x_row], law / law.sum())
         held = drawn > 0
-        x_parts.append(np.full(held.sum(), x_row))
-        y_parts.append(grid[held])
-        mass_parts.append(share[x_row] * drawn[held])
-    return np.concatenate(x_parts), np.concatenate(y_parts), np.concatenate(mass_parts)
+        parts.append((np.full(held.sum(), x_row), grid[held], share[x_row] * drawn[held]))
+    x_index, y, mass = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return x_index, y, mass

@@ -18,7 +18,8 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from tvdbayes._array import poisson_tail, tiny
-from tvdbayes._typing import Array, BoolArray, IntArray
+from tvdbayes._errors import DataError
+from tvdbayes._typing import Array, ArrayLike, IntArray
 from tvdbayes.objective import Layout
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.posterior import Posterior
@@ -30,11 +31,14 @@ __all__ = [
     "CellScores",
     "Masses",
     "cell_scores",
+    "check_rows",
     "layout_of",
     "masses_of",
+    "minimiser",
     "most_suspicious",
     "scores_by",
     "surprise_of_dropped",
+    "unexplained",
 ]
 
 MOSTLY = 0.5
@@ -54,14 +58,11 @@ _FEWEST = 50
 
 @dataclass(frozen=True, eq=False)
 class CellScores:
-    """What the draws say about each cell, (m,).
+    """What the draws say about each cell, (m,); `Fit.rows` describes the columns.
 
     Parameters
     ----------
-    score : (m,)
-        Posterior mean of the share of the cell's mass that the model cannot explain, in [0, 1].
-    probability : (m,)
-        Share of draws in which that is at least a half.
+    score, probability : (m,)
     signed : (m,)
         The share of data or model mass, whichever is larger, that the other lacks: above 0 where
         the data have too much, below 0 where they have too little, in [-1, 1].
@@ -69,11 +70,10 @@ class CellScores:
         Rows with the cell's outcome in its group (the mean over its groups), and how many the
         minimiser expects.
     surprise : (m,)
-        Minus log10 of the probability of so many rows or more under the minimiser, averaged over
-        the cell's groups; 0 where less than half of its mass is too much. Of a trimmed fit the
-        largest of this, of the same for an outcome so far out (`tail_probability`), and, for rows
-        far out in the covariates that were kept out as a block, for a block that disagrees so much;
-        0 where less than half of its mass is dropped.
+        Averaged over the cell's groups; 0 where less than half of its mass is too much. Of a
+        trimmed fit the largest of this, of the same for an outcome so far out (`tail_probability`),
+        and, for rows far out in the covariates that were kept out as a block, for a block that
+        disagrees so much; 0 where less than half of its mass is dropped.
     kept : (m,) or None
         The share of the cell that a trimmed fit uses; None for other fits.
     pooled : bool
@@ -94,10 +94,6 @@ class CellScores:
         """Those of `SCORES` that are known, by name."""
         found = {name: getattr(self, name) for name in SCORES}
         return {name: values for name, values in found.items() if values is not None}
-
-    def stands_out(self, threshold: float) -> BoolArray:
-        """Cells that are mostly unexplained, and more surprisingly so than by chance."""
-        return self.surprise > threshold
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +148,18 @@ def layout_of(posterior: Posterior) -> Layout:
     return Layout(posterior.model, cells, posterior.partition, cells, False, posterior.bins)
 
 
+def minimiser(layout: Layout, posterior: Posterior) -> Array:
+    """The minimiser of a fit, standardised as in a layout, (d, 1)."""
+    theta: Array = layout.bound.from_user(posterior.minimiser[:, None])
+    return theta
+
+
+def unexplained(layout: Layout, theta: Array, p: Array) -> Array:
+    """Mass of tables p (m, B) that the models at parameters theta (d, B) cannot explain, (B,)."""
+    share: Array = (p * masses_of(layout, theta, p).score).sum(0)
+    return share
+
+
 def masses_of(layout: Layout, theta: Array, p: Array) -> Masses:
     """Masses at standardised parameters (d, B), of tables p (m, B)."""
     units = layout.units
@@ -172,18 +180,7 @@ def scores_by(layout: Layout, draws: Array, p: Array) -> Iterator[Masses]:
 
 
 def cell_scores(posterior: Posterior) -> CellScores:
-    """Score every cell of a fit under its draws, or at its estimate if it has none.
-
-    Examples
-    --------
-    >>> import numpy as np, tvdbayes as tb
-    >>> from tvdbayes.results.rows import cell_scores
-    >>> y = np.r_[np.random.default_rng(0).poisson(3, 500), np.full(50, 30)]
-    >>> cells = tb.Cells.from_rows(np.ones((550, 1)), y)
-    >>> fit = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=50)
-    >>> cell_scores(fit).score[-1].round(3)
-    np.float64(1.0)
-    """
+    """Score every cell of a fit under its draws, or at its estimate if it has none."""
     with single_threaded():
         cells = posterior.cells
         # New data have outcomes between those that were seen, and are judged by the same bins.
@@ -191,31 +188,22 @@ def cell_scores(posterior: Posterior) -> CellScores:
         layout = replace(layout_of(posterior), bins=bins)
         p = cells.p[:, None]
         most = max(_FEWEST, _MOST_ELEMENTS // layout.units.n_elements)
-        draws = _thinned(posterior.draws if posterior.n_draws else posterior.estimate[None], most)
+        draws = posterior.draws if posterior.n_draws else posterior.estimate[None]
+        # Evenly spaced ones, where there are too many.
+        draws = draws[:: -(-len(draws) // most)]
         total = np.zeros((3, cells.n_cells))
         for masses in scores_by(layout, draws, p):
             score = masses.score
             total += (score.sum(1), (score >= MOSTLY).sum(1), masses.signed.sum(1))
         score, probability, signed = total / len(draws)
-        theta = layout.bound.from_user(posterior.minimiser[:, None])
+        theta = minimiser(layout, posterior)
         centre = masses_of(layout, theta, p)
         observed, expected = centre.rows(cells.n_obs)
-        kept = posterior.kept_rows
-        surprise = (
-            centre.surprise(cells.n_obs)[:, 0]
-            if kept is None
-            else _surprise_of_trimmed(centre, theta, kept)
-        )
-    return CellScores(
-        score,
-        probability,
-        signed,
-        observed[:, 0],
-        expected[:, 0],
-        surprise,
-        None if kept is None else kept.share,
-        posterior.partition.pools_rows,
-    )
+        surprise, share, kept = centre.surprise(cells.n_obs)[:, 0], None, posterior.kept_rows
+        if kept is not None:
+            surprise, share = _surprise_of_trimmed(centre, theta, kept), kept.share
+    seen = observed[:, 0], expected[:, 0], surprise
+    return CellScores(score, probability, signed, *seen, share, posterior.partition.pools_rows)
 
 
 def _surprise_of_trimmed(centre: Masses, theta: Array, rows: KeptRows) -> Array:
@@ -234,17 +222,16 @@ def most_suspicious(surprise: Array, score: Array) -> IntArray:
     """The order from most to least suspicious: by surprise, then by score; ties stay as they are.
 
     Surprise is also what flags rows, so that flagged ones come first at any threshold.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tvdbayes.results.rows import most_suspicious
-    >>> most_suspicious(np.array([0.0, 9.0, 0.0, 9.0]), np.array([0.3, 0.9, 0.4, 1.0]))
-    array([3, 1, 2, 0])
     """
     return np.lexsort((-score, -surprise))
 
 
-def _thinned(draws: Array, most: int) -> Array:
-    """Evenly spaced draws, at most so many."""
-    return draws[:: -(-len(draws) // most)]
+def check_rows(posterior: Posterior, cell_of_row: ArrayLike) -> IntArray:
+    """The cell of each row, -1 for rows of weight zero, checked."""
+    m, rows = posterior.cells.n_cells, np.asarray(cell_of_row)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or not ((rows >= -1) & (rows < m)).all():
+        raise DataError(
+            f"cell_of_row must hold one number from -1 to {m - 1} for each row; got "
+            f"{rows.dtype} of shape {rows.shape}. Pass fit.cell_of_row."
+        )
+    return rows

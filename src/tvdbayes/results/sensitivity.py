@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tvdbayes._errors import SettingsError
-from tvdbayes._typing import Array, IntArray
+from tvdbayes._typing import Array
 from tvdbayes.results.rows import cell_scores, most_suspicious
 from tvdbayes.sampling.bootstrap import AbstractPlan, plan_of, solve_tables
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.posterior import Posterior
+from tvdbayes.sampling.tables import text_table
 from tvdbayes.solvers import newton
 
 __all__ = ["DropWorst", "Sensitivity", "drop_worst", "sensitivity"]
@@ -74,13 +75,12 @@ class Sensitivity:
         return float(self.values[index] + part * (self.values[beyond] - self.values[index]))
 
     def __str__(self) -> str:
-        sign = "positive" if self.estimate > 0 else "negative"
+        sign, least = "positive" if self.estimate > 0 else "negative", f"{self.needed:.1%}"
         if self.sign_holds_to <= self.needed:
             return (
-                f"The sign of {self.name} is not certain, even if only {self.needed:.1%} of the "
-                "rows are wrong, which is the least that the fit allows."
+                f"The sign of {self.name} is not certain, even if only {least} of the rows are "
+                "wrong, which is the least that the fit allows."
             )
-        least = f"{self.needed:.1%}"
         must = "" if least == "0.0%" else f"; at least {least} of them must be"
         return (
             f"{self.name} is {sign} if fewer than {self.sign_holds_to:.1%} of the rows are wrong"
@@ -99,15 +99,8 @@ def sensitivity(
 ) -> tuple[Sensitivity, ...]:
     """Hold coefficients at many values and see how much of the data is left unexplained.
 
-    Parameters
-    ----------
-    posterior : Posterior
-        A fit by TVD.
-    noise : float
-        What chance leaves unexplained at most of data from a known model, see
-        `Replicates.unfitted`: a model that is fitted follows the noise, one that is held does not.
-    names : sequence of str, optional
-        The coefficients; all but intercepts unless given.
+    ``noise`` is what chance leaves unexplained at most of data from a known model, see
+    `Replicates.unfitted`: a model that is fitted follows the noise, one that is held does not.
     """
     if posterior.divergence.name != "tvd":
         raise SettingsError(
@@ -118,13 +111,13 @@ def sensitivity(
         plan = plan_of(posterior)
         bound = plan.robust.layout.bound
         slopes = dict(zip(posterior.param_names, bound.penalised.tolist(), strict=True))
-        names = [names] if isinstance(names, str) else names
-        wanted = [name for name, slope in slopes.items() if slope] if names is None else list(names)
+        known = [name for name, slope in slopes.items() if slope]
+        wanted = known if names is None else [names] if isinstance(names, str) else list(names)
         for name in wanted:
-            if not slopes.get(name, False):
+            if name not in known:
                 raise SettingsError(
                     f"{name!r} is no coefficient of a covariate. Choose from "
-                    f"{', '.join(n for n, slope in slopes.items() if slope) or '(none)'}."
+                    f"{', '.join(known) or '(none)'}."
                 )
         found = []
         for number, name in enumerate(wanted):
@@ -142,7 +135,7 @@ def _profile(plan: AbstractPlan, posterior: Posterior, index: int, noise: float)
     reach = max(_REACH * spread, 1.5 * abs(estimate), 1e-6)
     values = np.union1d(estimate + np.linspace(-reach, reach, _VALUES), [0.0])
     unit = layout.bound.to_user(np.eye(d))[index, index]
-    centre = _reference(plan)
+    centre = np.zeros(d) if plan.robust.reference is None else plan.robust.reference
     distance = np.empty(len(values))
     pinned = np.arange(d) == index
     # Outwards from the estimate on both sides, each from where its neighbour ended.
@@ -156,13 +149,7 @@ def _profile(plan: AbstractPlan, posterior: Posterior, index: int, noise: float)
             start = newton(problem, held[:, None]).theta
             distance[number] = problem.distance(start)[0]
     share = np.clip((distance - noise) / (1 - noise), 0.0, 1.0)
-    needed = float(np.clip((distance.min() - noise) / (1 - noise), 0.0, 1.0))
-    return Sensitivity(posterior.param_names[index], estimate, values, share, needed)
-
-
-def _reference(plan: AbstractPlan) -> Array:
-    reference = plan.robust.reference
-    return np.zeros(plan.robust.layout.bound.n_params) if reference is None else reference
+    return Sensitivity(posterior.param_names[index], estimate, values, share, float(share.min()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,23 +176,23 @@ class DropWorst:
     ordinary_mean: Array | None = None
 
     def __str__(self) -> str:
-        width = max(len("parameter"), *(len(name) for name in self.names))
-        shares = " ".join(f"{s:>9.1%}" for s in self.share)
-        means = "" if self.robust_mean is None else f" {'summary()':>9}"
-        lines = [f"{'parameter':<{width}} {'':<8}{means} {shares}   of the rows left out"]
-        sides = (
-            ("robust", self.robust_mean, self.robust),
-            ("ordinary", self.ordinary_mean, self.ordinary),
-        )
+        means = [] if self.robust_mean is None else ["summary()"]
+        lines = [["parameter", "", *means, *(f"{share:.1%}" for share in self.share)]]
+        sides = {
+            "robust": (self.robust_mean, self.robust),
+            "ordinary": (self.ordinary_mean, self.ordinary),
+        }
         for j, name in enumerate(self.names):
-            for kind, mean, table in sides:
+            for side, (mean, table) in sides.items():
                 values = table[:, j] if mean is None else [mean[j], *table[:, j]]
-                row = " ".join(f"{v:>9.4g}" for v in values)
-                lines.append(f"{name:<{width}} {kind:<8} {row}")
-        lines.append("Estimates are for the rows that are left, without random weights.")
+                lines.append([name, side, *(f"{value:.4g}" for value in values)])
+        text = (
+            f"{text_table(lines)}\nColumns are shares of the rows that are left out. Estimates are "
+            "for the rows that are left, without random weights."
+        )
         if means:
-            lines.append("summary() is the mean of the draws, each on random weights of all rows.")
-        return "\n".join(lines)
+            text += "\nsummary() is the mean of the draws, each on random weights of all rows."
+        return text
 
     __repr__ = __str__
 
@@ -229,16 +216,12 @@ def drop_worst(
     order = most_suspicious(scores.surprise, scores.score)
     with single_threaded():
         # The shift undoes what random weights do, and here there are none.
-        solved = solve_tables(plan_of(posterior).uncentred(), _trimmed(cells.p, order, wanted))
+        plan, p = plan_of(posterior).uncentred(), cells.p[order, None]
+        # Tables without the given shares of mass, taken from the cells in this order.
+        taken = np.clip(wanted - (np.cumsum(p, axis=0) - p), 0.0, p)
+        kept = np.empty(taken.shape)
+        kept[order] = p - taken
+        solved = solve_tables(plan, kept / kept.sum(0))
     means = (posterior.draws.mean(0), posterior.kld_draws.mean(0)) if posterior.n_draws else ()
     estimates = solved.robust.theta.T, solved.likelihood.theta.T
     return DropWorst(posterior.param_names, wanted, *estimates, *means)
-
-
-def _trimmed(p: Array, order: IntArray, shares: Array) -> Array:
-    """Tables (m, S) without the given shares of mass, taken from the cells in this order."""
-    before = np.cumsum(p[order]) - p[order]
-    kept: Array = np.empty((len(p), len(shares)))
-    kept[order] = p[order, None] - np.clip(shares - before[:, None], 0.0, p[order, None])
-    kept /= kept.sum(0)
-    return kept

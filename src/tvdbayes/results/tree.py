@@ -11,6 +11,7 @@ import numpy as np
 from tvdbayes import __version__
 from tvdbayes._errors import DataError, MemoryBudgetError, SettingsError
 from tvdbayes._typing import Array, IntArray
+from tvdbayes.results.rows import check_rows
 from tvdbayes.sampling.posterior import Posterior
 
 __all__ = ["for_arviz", "to_tree"]
@@ -20,6 +21,10 @@ Variables = dict[str, tuple[tuple[str, ...], Any]]
 
 _MOST_BYTES, _USUAL_BYTES = 2 << 30, 256 << 20
 """The largest log-likelihood that is made, and that is made without being asked for."""
+_STATISTICS = (
+    *("status", "n_iter", "decrement", "residual", "distance"),
+    *("kld_distance", "kld_status"),
+)
 _CHUNK = 1 << 20
 """Entries of cells x draws x predictors that are worked on at a time."""
 
@@ -32,77 +37,57 @@ def to_tree(
     log_likelihood: bool = True,
     attrs: Mapping[str, str] | None = None,
 ) -> Any:
-    """Label the draws of a fit for ArviZ.
+    """Label the draws of a fit for ArviZ 1.x; see `Fit.to_arviz`.
 
-    ArviZ 1.x takes the tree as it is, 0.23 what `for_arviz` makes of it.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    by_row : bool, optional
-        Whether data and log-likelihood have an entry for each row; a row of weight 2 is two rows.
-        Otherwise the data have one for each cell, the distinct (x, y), ``constant_data.counts``
-        says how many rows each stands for, and there is no log-likelihood: ArviZ would take a
-        cell for one observation. Unless given it is by row, where weights are whole numbers and
-        the log-likelihood takes at most 256 MiB.
-    cell_of_row : (n,), optional
-        The cell of each row, -1 for rows of weight zero, which are left out: rows of weight 1 are
-        then given in this order. Otherwise rows are in the order of their cells.
-    log_likelihood : bool
-        Whether to include the log-likelihood, draws x rows.
-    attrs : mapping, optional
-        Further attributes of the tree.
-
-    Returns
-    -------
-    xarray.DataTree
-        Groups ``posterior`` (``beta``, and ``beta_kld``, the ordinary twin on the same random
-        weights, both by parameter), ``sample_stats`` (how each draw was found; ``status`` are
-        codes of `Status`), ``log_likelihood``, ``observed_data`` and ``constant_data``. Draws are
-        independent, so there is one chain.
-
-    Examples
-    --------
-    >>> import numpy as np, tvdbayes as tb
-    >>> from tvdbayes.results.tree import to_tree
-    >>> cells = tb.Cells.from_counts([[1], [1], [1]], [0, 1, 2], [40, 30, 10])
-    >>> posterior = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=8)
-    >>> tree = to_tree(posterior)
-    >>> dict(tree["posterior"].sizes)
-    {'chain': 1, 'draw': 8, 'parameter': 1}
+    ``cell_of_row`` (n,) is the cell of each row, -1 for rows of weight zero, which are left out:
+    rows of weight 1 are then given in this order, otherwise in the order of their cells. ``attrs``
+    are further attributes of the tree. It has the groups ``posterior`` (``beta``, and ``beta_kld``,
+    the ordinary twin on the same random weights, both by parameter), ``sample_stats`` (how each
+    draw was found; ``status`` are codes of `Status`), ``log_likelihood``, ``observed_data`` and
+    ``constant_data``. Draws are independent, so there is one chain.
     """
     xarray = _xarray()
+    cells, n_draws = posterior.cells, posterior.n_draws
+    whole = bool((cells.counts == np.round(cells.counts)).all())
     if by_row is None:
-        by_row = _whole(posterior) and _bytes_by_row(posterior) <= _USUAL_BYTES
-    index = _index(posterior, cell_of_row)
+        by_row = whole and _bytes_by_row(posterior) <= _USUAL_BYTES
+    if by_row and not whole:
+        raise DataError(
+            "Some weights of this fit are no whole numbers, so there are no rows that each count "
+            "once, as ArviZ needs them. Leave by_row= out to have the data by cell."
+        )
+    if cell_of_row is not None:
+        cell_of_row = check_rows(posterior, cell_of_row)
     unit = "row" if by_row else "cell"
-    cells, numbers = (
-        _rows(posterior, index) if by_row else (np.arange(posterior.cells.n_cells),) * 2
-    )
+    index = numbers = np.arange(cells.n_cells)
+    if by_row:
+        index, numbers = _rows(cells.counts, cell_of_row)
+    x_rows, draw, parameter = cells.x_index[index], ("draw",), ("draw", "parameter")
     groups: dict[str, Variables] = {
         "posterior": {
-            "beta": (("draw", "parameter"), posterior.draws),
-            "beta_kld": (("draw", "parameter"), posterior.kld_draws),
+            "beta": (parameter, posterior.draws),
+            "beta_kld": (parameter, posterior.kld_draws),
         },
-        "sample_stats": _sample_stats(posterior),
-        "log_likelihood": {"y": (("draw", unit), _log_likelihood(posterior, cells))}
-        if log_likelihood and by_row
-        else {},
-        "observed_data": {"y": ((unit,), posterior.cells.y[cells])},
-        "constant_data": _constant_data(posterior, unit, cells),
+        "sample_stats": {name: (draw, getattr(posterior, name)) for name in _STATISTICS},
+        "observed_data": {"y": ((unit,), cells.y[index])},
+        "constant_data": {
+            "x": ((unit, "column"), cells.x[x_rows]),
+            "offset": ((unit,), cells.offset[x_rows]),
+            "trials": ((unit,), cells.trials[x_rows]),
+            # Rows of a cell share its weight, which is known for the cell alone.
+            **({"cell": ((unit,), index)} if by_row else {"counts": ((unit,), cells.counts)}),
+        },
     }
+    if log_likelihood and by_row:
+        groups["log_likelihood"] = {"y": (("draw", unit), _log_likelihood(posterior, index))}
     about = {**_attributes(posterior), **(attrs or {})}
     labels = {
-        "draw": np.arange(posterior.n_draws),
+        "draw": np.arange(n_draws),
         "parameter": list(posterior.param_names),
-        "column": list(posterior.cells.names),
+        "column": list(cells.names),
         unit: numbers,
     }
-    made = {
-        name: _dataset(xarray, variables, labels, about)
-        for name, variables in groups.items()
-        if variables
-    }
+    made = {name: _dataset(xarray, group, labels, about) for name, group in groups.items()}
     return xarray.DataTree.from_dict({"/": xarray.Dataset(attrs=about), **made})
 
 
@@ -128,38 +113,26 @@ def for_arviz(tree: Any) -> Any:
     return tree if convert is None else convert(tree)
 
 
-def _whole(posterior: Posterior) -> bool:
-    counts = posterior.cells.counts
-    return bool((counts == np.round(counts)).all())
+def _attributes(posterior: Posterior) -> dict[str, Any]:
+    return {
+        "inference_library": "tvdbayes",
+        "inference_library_version": __version__,
+        "seed": posterior.seed,
+        "family": repr(posterior.model.family),
+        "divergence": repr(posterior.divergence),
+        "partition": str(posterior.groups),
+        "ridge": float(posterior.ridge),
+        "levels": list(posterior.model.family.levels),
+    }
 
 
 def _bytes_by_row(posterior: Posterior) -> float:
     """Memory that the log-likelihood of all rows takes, or of all cells where these are more."""
-    cells = posterior.cells
-    return 8.0 * posterior.n_draws * max(cells.n_obs, cells.n_cells)
+    return 8.0 * posterior.n_draws * max(posterior.cells.n_obs, posterior.cells.n_cells)
 
 
-def _index(posterior: Posterior, cell_of_row: IntArray | None) -> IntArray | None:
-    """The cell of each row, checked."""
-    if cell_of_row is None:
-        return None
-    m, rows = posterior.cells.n_cells, np.asarray(cell_of_row)
-    if rows.ndim != 1 or rows.dtype.kind not in "iu" or not ((rows >= -1) & (rows < m)).all():
-        raise DataError(
-            f"cell_of_row must hold one number from -1 to {m - 1} for each row; got "
-            f"{rows.dtype} of shape {rows.shape}. Pass fit.cell_of_row."
-        )
-    return rows
-
-
-def _rows(posterior: Posterior, cell_of_row: IntArray | None) -> tuple[IntArray, IntArray]:
+def _rows(counts: Array, cell_of_row: IntArray | None) -> tuple[IntArray, IntArray]:
     """The cell and the number of each row, a row of weight 2 taken as two rows."""
-    counts = posterior.cells.counts
-    if not _whole(posterior):
-        raise DataError(
-            "Some weights of this fit are no whole numbers, so there are no rows that each count "
-            "once, as ArviZ needs them. Leave by_row= out to have the data by cell."
-        )
     if cell_of_row is not None:
         numbers = np.flatnonzero(cell_of_row >= 0)
         cells = cell_of_row[numbers]
@@ -189,41 +162,9 @@ def _dataset(
     )
 
 
-def _sample_stats(posterior: Posterior) -> Variables:
-    names = ("status", "n_iter", "decrement", "residual", "distance", "kld_distance", "kld_status")
-    return {name: (("draw",), getattr(posterior, name)) for name in names}
-
-
-def _constant_data(posterior: Posterior, unit: str, index: IntArray) -> Variables:
-    cells = posterior.cells
-    x_rows = cells.x_index[index]
-    # Rows of a cell share its weight, which is known for the cell alone.
-    own = ("counts", cells.counts[index]) if unit == "cell" else ("cell", index)
-    return {
-        "x": ((unit, "column"), cells.x[x_rows]),
-        "offset": ((unit,), cells.offset[x_rows]),
-        "trials": ((unit,), cells.trials[x_rows]),
-        own[0]: ((unit,), own[1]),
-    }
-
-
-def _attributes(posterior: Posterior) -> dict[str, Any]:
-    return {
-        "inference_library": "tvdbayes",
-        "inference_library_version": __version__,
-        "seed": posterior.seed,
-        "family": repr(posterior.model.family),
-        "divergence": repr(posterior.divergence),
-        "partition": str(posterior.groups),
-        "ridge": float(posterior.ridge),
-        "levels": list(posterior.model.family.levels),
-    }
-
-
 def _log_likelihood(posterior: Posterior, index: IntArray) -> Array:
     """Log-probability of each row's outcome under each draw, (B, n)."""
-    family, cells = posterior.model.family, posterior.cells
-    n_draws = posterior.n_draws
+    family, cells, n_draws = posterior.model.family, posterior.cells, posterior.n_draws
     need = _bytes_by_row(posterior)
     if need > _MOST_BYTES:
         raise MemoryBudgetError(

@@ -14,7 +14,8 @@ from tvdbayes.objective.partitions import AbstractPartition, Bins, Distinct, Gro
 from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.plan import AbstractPrepared
 from tvdbayes.sampling.rows_used import rows_used
-from tvdbayes.sampling.summary import IntervalKind, Summary, html_table, summarise
+from tvdbayes.sampling.summary import IntervalKind, Summary, summarise
+from tvdbayes.sampling.tables import html_table
 from tvdbayes.sampling.weights import Prior
 from tvdbayes.solvers import Status
 from tvdbayes.trimming import KeptRows

@@ -1,17 +1,16 @@
 """Draws in a table: mean, spread, interval and direction, robust beside the likelihood fit."""
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
 from tvdbayes._validate import probability
+from tvdbayes.sampling.tables import AbstractTable
 
-__all__ = ["IntervalKind", "Summary", "html_table", "intervals", "summarise"]
+__all__ = ["IntervalKind", "Summary", "intervals", "summarise"]
 
 IntervalKind = Literal["equal", "hdi"]
 """Equal tails, or the shortest interval (highest density)."""
@@ -19,12 +18,10 @@ IntervalKind = Literal["equal", "hdi"]
 
 _NEGLIGIBLE, _ROUNDING = 1e-3, 1e-9
 """Differences are 0 below so many standard deviations, or such a share of the mean."""
-_UNPRINTED = ("sd", "direction", "mc_error")
-"""Columns for those who ask: with them a line is too long for most screens."""
 
 
-@dataclass(frozen=True, eq=False)
-class Summary:
+@dataclass(frozen=True, eq=False, repr=False)
+class Summary(AbstractTable):
     """A table with one line for each parameter; prints itself, and `to_dict` gives the columns.
 
     Printed are means and intervals; ``sd``, ``direction`` and ``mc_error`` are by name only, as in
@@ -66,43 +63,9 @@ class Summary:
     array([-1.46,  0.07])
     """
 
-    names: tuple[str, ...]
-    columns: dict[str, Array]
-    note: str = ""
-
-    def to_dict(self) -> dict[str, object]:
-        """Columns by name, ready for a data frame."""
-        return {"parameter": list(self.names), **self.columns}
-
-    def __getitem__(self, column: str) -> Array:
-        return self.columns[column]
-
-    def _lines(self) -> list[list[str]]:
-        """What is printed: a header, and a line for each parameter."""
-        shown = {name: column for name, column in self.columns.items() if name not in _UNPRINTED}
-        return [["parameter", *shown]] + [
-            [name, *(f"{column[i]:.4g}" for column in shown.values())]
-            for i, name in enumerate(self.names)
-        ]
-
-    def __str__(self) -> str:
-        lines = self._lines()
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        table = [
-            "  ".join(
-                [first.ljust(widths[0])]
-                + [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
-            )
-            for first, *rest in lines
-        ]
-        return "\n".join([*table, *([self.note] if self.note else [])])
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        head, *lines = self._lines()
-        below = f"<p>{escape(self.note)}</p>" if self.note else ""
-        return html_table("Coefficients", head, lines) + below
+    first: ClassVar[str] = "parameter"
+    caption: ClassVar[str] = "Coefficients"
+    unprinted: ClassVar[tuple[str, ...]] = ("sd", "direction", "mc_error")
 
 
 def summarise(
@@ -181,18 +144,3 @@ def _inside(draws: Array, rope: tuple[float, float]) -> Array:
         )
     share: Array = ((draws >= ends[0]) & (draws <= ends[1])).mean(0)
     return share
-
-
-def html_table(caption: str, headers: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A table for notebooks, whose first column names the lines; all text is escaped."""
-    head = "".join(f'<th scope="col">{escape(h)}</th>' for h in headers)
-    body = "".join(
-        f'<tr><th scope="row" style="text-align: left">{escape(first)}</th>'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in rest)
-        + "</tr>"
-        for first, *rest in lines
-    )
-    return (
-        f'<table><caption style="text-align: left">{escape(caption)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    )

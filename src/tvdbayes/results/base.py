@@ -2,17 +2,77 @@
 
 from dataclasses import dataclass, field
 
+import numpy as np
 from formulaic import ModelSpec
 
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.fit_data import FitData
-from tvdbayes.fitting.rounded import Rounded
 from tvdbayes.formula.design import Design
 from tvdbayes.objective.partitions import Bins, GroupReport
 from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.posterior import Posterior
 
-__all__ = ["AbstractFit"]
+__all__ = ["AbstractFit", "Rounded"]
+
+_MUCH = 0.5
+"""Posterior deviations from which on rounding is worth a warning."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rounded:
+    """What rounding continuous columns in an engine (``grid=``) has done to a fit.
+
+    Parameters
+    ----------
+    n_bins : int
+        Bins of each column.
+    method : str
+        How they were made.
+    lost : dict
+        Share of the variance of each rounded column that lies within bins, over all rows.
+    moved : (d,) or None
+        By how much rounding moves maximum likelihood if the model is true, in expectation over a
+        sample of unrounded rows; None where that cannot be found.
+    deviations : (d,) or None
+        The same in posterior deviations.
+    n_sample : int
+        Rows of that sample.
+    param_names : tuple of str
+    """
+
+    n_bins: int
+    method: str
+    lost: dict[str, float]
+    moved: Array | None
+    deviations: Array | None
+    n_sample: int
+    param_names: tuple[str, ...]
+
+    @property
+    def worst(self) -> tuple[str, float] | None:
+        """The parameter that moves most, and by how many posterior deviations."""
+        return None if self.deviations is None else self._largest(self.deviations)
+
+    def _largest(self, moves: Array) -> tuple[str, float]:
+        most = int(np.abs(moves).argmax())
+        return self.param_names[most], float(np.abs(moves[most]))
+
+    @property
+    def matters(self) -> bool:
+        """Whether that is much beside the uncertainty of the draws, or not known."""
+        return self.moved is None or (self.worst is not None and self.worst[1] > _MUCH)
+
+    def __str__(self) -> str:
+        lost = ", ".join(f"{name} {share:.2%}" for name, share in self.lost.items())
+        text = (
+            f"Rounded to means in {self.n_bins} bins ({self.method}); variance lost: {lost}. "
+            "Coefficients move by "
+        )
+        if self.moved is None:
+            return text + "an amount that the sample does not tell."
+        name, most = self.worst or self._largest(self.moved)
+        much = f"{most:.2g} posterior deviations" if self.worst else f"{most:.2g}"
+        return f"{text}at most {much} ({name}), expected from {self.n_sample:,} unrounded rows."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,15 +95,7 @@ class AbstractFit:
 
     @property
     def param_names(self) -> tuple[str, ...]:
-        """Names of the parameters.
-
-        Examples
-        --------
-        >>> import tvdbayes as tb
-        >>> data = {"y": [0, 0, 0, 1, 2, 3] * 20, "region": ["north", "south"] * 60}
-        >>> tb.fit("y ~ region", data, family="hurdle_poisson", n_draws=0).param_names
-        ('Intercept', 'region[T.south]', 'zero:Intercept')
-        """
+        """Names of the parameters, such as `region[T.south]` or `zero:Intercept`."""
         return self.posterior.param_names
 
     @property
@@ -75,16 +127,7 @@ class AbstractFit:
 
     @property
     def status(self) -> IntArray:
-        """How the search of each draw ended, codes of `Status`, (B,).
-
-        Examples
-        --------
-        >>> import numpy as np, tvdbayes as tb
-        >>> y = np.random.default_rng(0).poisson(3, 200)
-        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=50)
-        >>> int((fit.status == tb.Status.CONVERGED).sum())
-        50
-        """
+        """How the search of each draw ended, codes of `Status`, (B,)."""
         return self.posterior.status
 
     @property
@@ -96,30 +139,16 @@ class AbstractFit:
 
         Examples
         --------
-        >>> import numpy as np, tvdbayes as tb
-        >>> rng = np.random.default_rng(0)
-        >>> age = rng.integers(2, 6, 2000)
-        >>> data = {"visits": rng.poisson(np.exp(0.3 * age)), "age": age}
-        >>> fit = tb.fit("visits ~ age", data, n_draws=50)
+        >>> import tvdbayes as tb
+        >>> fit = tb.fit("visits ~ age", tb.example_data(), n_draws=50)
         >>> print(fit.groups)
-        distinct: 4 groups, median 520 rows, slopes from groups too steep by about 0.1%
+        distinct: 4 groups, median 263 rows, slopes from groups too steep by about 0.2%
         """
         return self.posterior.groups
 
     @property
     def bins(self) -> Bins | None:
-        """Which counts were compared together, if any.
-
-        Examples
-        --------
-        Large counts hardly repeat, so neighbours are compared together:
-
-        >>> import numpy as np, tvdbayes as tb
-        >>> y = np.random.default_rng(0).poisson(3000, 500)
-        >>> fit = tb.fit("y ~ 1", {"y": y}, n_draws=0)
-        >>> len(np.unique(y)), fit.bins.n_bins
-        (197, 52)
-        """
+        """Which counts were compared together, if any, since large ones hardly repeat."""
         return self.posterior.bins
 
     @property
@@ -149,8 +178,8 @@ class AbstractFit:
         Examples
         --------
         >>> import tvdbayes as tb
-        >>> data = {"y": [0, 1, 2, 2, 3, 5] * 10, "region": ["north", "south"] * 30}
-        >>> fit = tb.fit("y ~ region", data, divergence=tb.Hellinger(), n_draws=20, ridge=0.1)
+        >>> data = tb.example_data(60)
+        >>> fit = tb.fit("visits ~ region", data, divergence=tb.Hellinger(), n_draws=20, ridge=0.1)
         >>> fit.options
         Options(divergence='hellinger', n_draws=20, ridge=0.1)
         """
