@@ -1,0 +1,27 @@
+/* The compiled kernel: one file for the compiler, once for each instruction set (build.py).
+
+   Rules: no allocation and no input or output; who calls gives all memory. Arrays are dense, the
+   draw is their last axis, and draws are padded to a multiple of `lanes`. */
+
+#include "vector.h"
+#include "functions.h"
+
+ENTRY(lanes)(int64_t *out) { *out = LANES; }
+
+#if defined(COMMON)
+
+/* What does not depend on the instruction set. */
+EXPORTED const char *kernel_sources(void) { return SOURCES; }
+EXPORTED int64_t kernel_runs(int64_t level)
+{
+#if defined(__x86_64__) && !defined(SCALAR)
+    __builtin_cpu_init();
+    if (level == 1) return __builtin_cpu_supports("avx2");
+    if (level == 2)
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")
+            && __builtin_cpu_supports("avx512vl");
+#endif
+    return level == 0;
+}
+
+#endif
