@@ -308,13 +308,14 @@ def _sum_of_copies(values: Array, columns: IntArray) -> Array:
 class Segments:
     """Sorted pieces of an axis: ``spread`` copies a value to its piece, ``total`` adds each up.
 
-    ``index`` names the piece of every entry along the first axis and must not decrease.
+    ``index`` names the piece of every entry along the first axis and must not decrease; with
+    ``one_each`` every piece is a single entry.
     """
 
     def __init__(self, index: IntArray, n: int) -> None:
         self.index = index
         self.n = n
-        self._identity = index.size == n and bool((index == np.arange(n)).all())
+        self.one_each = index.size == n and bool((index == np.arange(n)).all())
         ends = np.searchsorted(index, np.arange(n + 1))
         # A product with a sparse matrix of ones: several times faster than add.reduceat.
         shape = (n, index.size)
@@ -323,7 +324,7 @@ class Segments:
 
     def spread(self, values: Array) -> Array:
         """(n, B) to (len(index), B)."""
-        if self._identity:
+        if self.one_each:
             return values
         return values.take(self._device_index if on_device(values) else self.index, axis=0)
 
@@ -335,7 +336,7 @@ class Segments:
 
     def total(self, values: Array) -> Array:
         """(len(index), B) to (n, B)."""
-        return values if self._identity else self._sum @ values
+        return values if self.one_each else self._sum @ values
 
 
 def excess_exp(t: Array) -> Array:

@@ -5,6 +5,8 @@
 
 #include "vector.h"
 #include "functions.h"
+#include "likelihood.h"
+#include "search.h"
 
 ENTRY(lanes)(int64_t *out) { *out = LANES; }
 

@@ -34,6 +34,7 @@ import numpy as np
 from tvdbayes._array import Device, to_host, xp
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.data.cells import Cells
+from tvdbayes.objective._compiled import degenerate
 from tvdbayes.objective._group import GroupExpansion, GroupProblem
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._pairs import Pairs
@@ -148,6 +149,4 @@ class Objective:
 
     def degenerate(self, theta: Array) -> BoolArray:
         """Draws (of theta (d, B)) under which some x row has a law that is (nearly) one point."""
-        eta = self.layout.bound.eta(theta)
-        at_x = self.layout.family.degenerate(eta, self.layout.x_trials)
-        return np.array(at_x.any(0))
+        return degenerate(self.layout, theta)

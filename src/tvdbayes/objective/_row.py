@@ -17,11 +17,12 @@ import numpy as np
 
 from tvdbayes._array import to_host, xp
 from tvdbayes._typing import Array, IntArray
+from tvdbayes.objective._compiled import Compiled, degenerate
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._pairs import Canonical
 from tvdbayes.objective._penalty import Penalty
 from tvdbayes.objective._terms import RowTerms
-from tvdbayes.solvers import Accuracy
+from tvdbayes.solvers import Accuracy, Solution, Status
 
 __all__ = ["RowProblem"]
 
@@ -97,6 +98,36 @@ class RowProblem:
         """Sufficient sums of the tables, where likelihood and law have them."""
         return None if self._form is None else Sums.of(self._form, self.p)
 
+    @property
+    def _compiled(self) -> Compiled | None:
+        return Compiled.of(self.layout) if self.divergence.likelihood else None
+
+    def by_kernel(self, start: Array, goal: Accuracy) -> Solution | None:
+        """The minima by compiled code, where there is any for this problem; `newton` asks.
+
+        Draws that are for Newton's method have another status than converged: those that are not
+        found in a few steps, and those that may have no finite minimum.
+        """
+        compiled = self._compiled
+        if compiled is None:
+            return None
+        curvature = self._mean_curvature(start.mean(1, keepdims=True))
+        found = compiled.minimise(self.p, start, curvature, self.penalty, goal)
+        if found is None:
+            return None
+        extreme = degenerate(self.layout, found.theta)
+        status = np.where(extreme, int(Status.STALLED), found.status)
+        return replace(found, value=self.value(found.theta), status=status)
+
+    def _mean_curvature(self, theta: Array) -> Array:
+        """The second derivative (d, d) for the mean of the tables, at (d, 1), of one predictor."""
+        pairs, (design,) = self.layout.cell_pairs, self.layout.bound.designs
+        weights = -self.p.mean(1, keepdims=True) * pairs.log_jet(theta)[2][0, 0]
+        hess = ((design.T * pairs.x_of_pair.total(weights)[:, 0]) @ design)[:, :, None]
+        self.penalty.add_curvature(hess)
+        curvature: Array = hess[:, :, 0]
+        return curvature
+
     def at(self, theta: Array) -> "RowPoint":
         if self._sums is not None:
             return self._at_rows(self._sums, theta)
@@ -155,6 +186,8 @@ class RowProblem:
 
     def _loss(self, theta: Array) -> Array:
         layout, divergence = self.layout, self.divergence
+        if self._form is not None and self._compiled is not None:
+            return self._compiled.loss(self.p, theta) - self._form.constant[:, 0] @ self.p
         if self._sums is not None:
             eta = layout.bound.eta(theta)
             cumulant = layout.family.cumulant(eta, layout.x_trials)[0]
@@ -171,6 +204,9 @@ class RowProblem:
     def _own_loss(self) -> Array:
         """Loss of a model equal to the table; cells without mass contribute nothing."""
         rows = self.layout.cell_pairs.x_of_pair
+        if rows.one_each and not self.divergence.power:
+            # Every row is its own conditional law.
+            return np.zeros(self.p.shape[1])
         x_mass = rows.spread(rows.total(self.p))
         own = xp.where(self.p > 0, self.p, 1.0) / xp.where(self.p > 0, x_mass, 1.0)
         loss = self.p * self.divergence.loss(xp.log(own))

@@ -174,8 +174,20 @@ def newton(
     accuracy: Accuracy | None = None,
     rules: Newton = Newton(),
 ) -> Solution:
-    """Minimise from start (d, B), with kinks smoothed, from `tau` if given, to the accuracy."""
-    return rules.minimise(problem, start, tau, accuracy or problem.accuracy)
+    """Minimise from start (d, B), with kinks smoothed, from `tau` if given, to the accuracy.
+
+    A problem may have a faster way, `by_kernel`; what that leaves open is done here.
+    """
+    goal = accuracy or problem.accuracy
+    quick = getattr(problem, "by_kernel", None)
+    found: Solution | None = None if quick is None else quick(start, goal)
+    if found is None:
+        return rules.minimise(problem, start, tau, goal)
+    left = np.flatnonzero(found.status != Status.CONVERGED)
+    if left.size:
+        slow = rules.minimise(problem.take(left), start[:, left], tau, goal)
+        found = found.replaced_by(slow, left)
+    return found
 
 
 @dataclass(eq=False)

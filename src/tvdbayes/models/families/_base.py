@@ -98,6 +98,11 @@ class AbstractFamily(ABC):
         """Whether the log pmf is ``y * eta - cumulant(eta)`` plus a function of y and trials."""
         return False
 
+    @property
+    def compiled(self) -> str | None:
+        """What the kernel calls the weighted likelihood of this law; None if it does not know it."""
+        return None
+
     def cumulant(self, eta: Array, trials: Array) -> Jet:
         """The cumulant of a `canonical` family, each of one predictor's shape: K, K', K''."""
         raise NotImplementedError(f"{type(self).__name__} is not canonical.")

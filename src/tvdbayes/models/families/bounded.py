@@ -95,6 +95,10 @@ class Bernoulli(AbstractFamily):
     def canonical(self) -> bool:
         return self.link.canonical
 
+    @property
+    def compiled(self) -> str | None:
+        return self.link.compiled
+
     def cumulant(self, eta: Array, trials: Array) -> Jet:
         return self.link.cumulant(eta[0])
 
@@ -171,6 +175,10 @@ class Binomial(AbstractFamily):
     @property
     def canonical(self) -> bool:
         return self.link.canonical
+
+    @property
+    def compiled(self) -> str | None:
+        return self.link.compiled
 
     def cumulant(self, eta: Array, trials: Array) -> Jet:
         value, first, second = self.link.cumulant(eta[0])

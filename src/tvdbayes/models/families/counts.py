@@ -117,6 +117,10 @@ class Poisson(_Counts):
     def canonical(self) -> bool:
         return True
 
+    @property
+    def compiled(self) -> str | None:
+        return "poisson"
+
     def cumulant(self, eta: Array, trials: Array) -> Jet:
         rate = self.mean(eta, trials)
         return rate, rate, rate

@@ -49,6 +49,8 @@ class AbstractLink(ABC):
     name: ClassVar[str]
     canonical: ClassVar[bool] = False
     """Whether the log odds are eta itself."""
+    compiled: ClassVar[str | None] = None
+    """See `AbstractFamily.compiled`, of outcomes with a largest value."""
 
     def cumulant(self, eta: Array) -> Tail:
         """Minus the logarithm of the probability of failure, with derivatives."""
@@ -113,6 +115,7 @@ class Logit(AbstractLink):
 
     name: ClassVar[str] = "logit"
     canonical: ClassVar[bool] = True
+    compiled: ClassVar[str | None] = "logit"
 
     def cumulant(self, eta: Array) -> Tail:
         # As in `log_tails`, without what belongs to successes alone; arrays are used again.
