@@ -1,7 +1,7 @@
 /* Weighted maximum likelihood of laws with one predictor, for LANES draws side by side.
 
-   A draw gives row i of x the mass m_i and the outcomes s_i: in all t_i, mass times trials. Minus the
-   log-likelihood is, up to what no parameter changes,
+   A draw gives row i of x the mass m_i and the outcomes s_i, and in all t_i, mass times trials. Minus
+   the log-likelihood is, up to what no parameter changes,
 
        logit      sum t log(1 + exp(eta)) - s eta
        Poisson    sum t exp(eta) - s eta,                   eta = offset + z theta. */
@@ -27,13 +27,65 @@ static inline V cumulant_of(const int64_t law, V eta)
     return vlog1p(vexp(-vabs(eta))) + larger(eta, all(0.0));
 }
 
-/* The x rows of a table and the sums of LANES draws: `total` and `outcomes` are (n, LANES). */
+/* A block of B tables of m cells: the row of each cell, which never falls, and its outcome. The mass
+   of cell c for draw b is p[c * by_cell + b * by_draw]. Where every row has one cell (m = n), sums
+   over the cells of a row are no sums. */
 typedef struct {
-    int64_t law, n, d;
-    const double *z, *offset, *total, *outcomes;
-} Rows;
+    int64_t law, n, d, m;
+    const double *z, *offset, *trials;
+    const int64_t *row;
+    const double *y, *p;
+    int64_t by_cell, by_draw;
+    /* Of the LANES draws in work, (n, LANES): t and s, or the mass where every row has one cell. */
+    double *total, *outcomes;
+} Tables;
 
-static inline void predict(const Rows *t, int64_t i, const int rows, const double *theta, V *eta)
+#define TABLES \
+    int64_t law, int64_t n, int64_t d, int64_t m, const double *z, const double *offset, \
+        const double *trials, const int64_t *row, const double *y, const double *p, int64_t by_cell, \
+        int64_t by_draw
+#define TABLES_GIVEN law, n, d, m, z, offset, trials, row, y, p, by_cell, by_draw
+
+/* Take the draws from b on; beyond the last one it is repeated. */
+static void take_draws(const Tables *t, int64_t b, int64_t last)
+{
+    const double *of[LANES];
+    for (int lane = 0; lane < LANES; lane++)
+        of[lane] = t->p + (b + lane < last ? b + lane : last - 1) * t->by_draw;
+    if (t->m == t->n) {
+        for (int64_t i = 0; i < t->n; i++)
+            for (int lane = 0; lane < LANES; lane++)
+                t->total[i * LANES + lane] = of[lane][i * t->by_cell];
+        return;
+    }
+    int64_t c = 0;
+    for (int64_t i = 0; i < t->n; i++) {
+        double mass[LANES] = {0}, sum[LANES] = {0};
+        for (; c < t->m && t->row[c] == i; c++)
+            for (int lane = 0; lane < LANES; lane++) {
+                double w = of[lane][c * t->by_cell];
+                mass[lane] += w;
+                sum[lane] += w * t->y[c];
+            }
+        for (int lane = 0; lane < LANES; lane++) {
+            t->total[i * LANES + lane] = mass[lane] * t->trials[i];
+            t->outcomes[i * LANES + lane] = sum[lane];
+        }
+    }
+}
+
+/* t and s of row i. */
+static inline void sums_of(const Tables *t, const int single, int64_t i, V *total, V *outcomes)
+{
+    *total = load(t->total + i * LANES);
+    if (!single) *outcomes = load(t->outcomes + i * LANES);
+    else {
+        *outcomes = *total * t->y[i];
+        *total = *total * t->trials[i];
+    }
+}
+
+static inline void predict(const Tables *t, int64_t i, const int rows, const double *theta, V *eta)
 {
     for (int r = 0; r < rows; r++) eta[r] = all(t->offset[i + r]);
     for (int64_t j = 0; j < t->d; j++) {
@@ -43,13 +95,16 @@ static inline void predict(const Rows *t, int64_t i, const int rows, const doubl
 }
 
 static inline void slope_of_rows(
-    const int64_t law, const Rows *t, int64_t i, const int rows, const double *theta, double *grad)
+    const Tables *t, const int64_t law, const int single, int64_t i, const int rows,
+    const double *theta, double *grad)
 {
     V eta[ROWS], slope[ROWS];
     predict(t, i, rows, theta, eta);
-    for (int r = 0; r < rows; r++)
-        slope[r] = load(t->total + (i + r) * LANES) * mean_of(law, eta[r])
-            - load(t->outcomes + (i + r) * LANES);
+    for (int r = 0; r < rows; r++) {
+        V total, outcomes;
+        sums_of(t, single, i + r, &total, &outcomes);
+        slope[r] = total * mean_of(law, eta[r]) - outcomes;
+    }
     for (int64_t j = 0; j < t->d; j++) {
         V g = load(grad + j * LANES);
         for (int r = 0; r < rows; r++) g += t->z[(i + r) * t->d + j] * slope[r];
@@ -58,94 +113,73 @@ static inline void slope_of_rows(
 }
 
 static inline void slope_of_law(
-    const int64_t law, const Rows *t, const double *theta, double *grad)
+    const Tables *t, const int64_t law, const int single, const double *theta, double *grad)
 {
     int64_t i = 0;
     for (int64_t j = 0; j < t->d; j++) store(grad + j * LANES, all(0.0));
-    for (; i + ROWS <= t->n; i += ROWS) slope_of_rows(law, t, i, ROWS, theta, grad);
-    for (; i < t->n; i++) slope_of_rows(law, t, i, 1, theta, grad);
+    for (; i + ROWS <= t->n; i += ROWS) slope_of_rows(t, law, single, i, ROWS, theta, grad);
+    for (; i < t->n; i++) slope_of_rows(t, law, single, i, 1, theta, grad);
 }
 
 /* The gradient (d, LANES) at theta (d, LANES). */
-static void slope(const Rows *t, const double *theta, double *grad)
+static void slope(const Tables *t, const double *theta, double *grad)
 {
-    if (t->law == POISSON) slope_of_law(POISSON, t, theta, grad);
-    else slope_of_law(LOGIT, t, theta, grad);
+    if (t->law == POISSON && t->m == t->n) slope_of_law(t, POISSON, 1, theta, grad);
+    else if (t->law == POISSON) slope_of_law(t, POISSON, 0, theta, grad);
+    else if (t->m == t->n) slope_of_law(t, LOGIT, 1, theta, grad);
+    else slope_of_law(t, LOGIT, 0, theta, grad);
 }
 
 static inline V value_of_rows(
-    const int64_t law, const Rows *t, int64_t i, const int rows, const double *theta, V sum)
+    const Tables *t, const int64_t law, int64_t i, const int rows, const double *theta, V sum)
 {
     V eta[ROWS];
     predict(t, i, rows, theta, eta);
-    for (int r = 0; r < rows; r++)
-        sum += load(t->total + (i + r) * LANES) * cumulant_of(law, eta[r])
-            - load(t->outcomes + (i + r) * LANES) * eta[r];
+    for (int r = 0; r < rows; r++) {
+        V total, outcomes;
+        sums_of(t, t->m == t->n, i + r, &total, &outcomes);
+        sum += total * cumulant_of(law, eta[r]) - outcomes * eta[r];
+    }
     return sum;
 }
 
-static inline V value_of_law(const int64_t law, const Rows *t, const double *theta)
+static inline V value_of_law(const Tables *t, const int64_t law, const double *theta)
 {
     V sum = all(0.0);
     int64_t i = 0;
-    for (; i + ROWS <= t->n; i += ROWS) sum = value_of_rows(law, t, i, ROWS, theta, sum);
-    for (; i < t->n; i++) sum = value_of_rows(law, t, i, 1, theta, sum);
+    for (; i + ROWS <= t->n; i += ROWS) sum = value_of_rows(t, law, i, ROWS, theta, sum);
+    for (; i < t->n; i++) sum = value_of_rows(t, law, i, 1, theta, sum);
     return sum;
 }
 
 /* The value (LANES,) at theta (d, LANES). */
-static V value(const Rows *t, const double *theta)
+static V value(const Tables *t, const double *theta)
 {
-    if (t->law == POISSON) return value_of_law(POISSON, t, theta);
-    return value_of_law(LOGIT, t, theta);
+    return t->law == POISSON ? value_of_law(t, POISSON, theta) : value_of_law(t, LOGIT, theta);
 }
 
-/* What a block of B tables is made of: m cells, the row of each, its outcome; p[c, b] is at
-   p[c * by_cell + b * by_draw]. */
-typedef struct {
-    int64_t law, n, d, m, by_cell, by_draw;
-    const double *z, *offset, *trials, *y, *p;
-    const int64_t *row;
-} Tables;
-
-/* Put the sums of draw b into a lane of `total` and `outcomes` (n, LANES). */
-static void put_draw(const Tables *t, int64_t b, int lane, double *total, double *outcomes)
+static void take_theta(int64_t d, int64_t n_draws, const double *theta, int64_t b, int64_t last,
+                       double *at)
 {
-    const double *p = t->p + b * t->by_draw;
-    int64_t c = 0;
-    for (int64_t i = 0; i < t->n; i++) {
-        double mass = 0, sum = 0;
-        for (; c < t->m && t->row[c] == i; c++) {
-            double w = p[c * t->by_cell];
-            mass += w;
-            sum += w * t->y[c];
-        }
-        total[i * LANES + lane] = mass * t->trials[i];
-        outcomes[i * LANES + lane] = sum;
+    for (int lane = 0; lane < LANES; lane++) {
+        int64_t draw = b + lane < last ? b + lane : last - 1;
+        for (int64_t j = 0; j < d; j++) at[j * LANES + lane] = theta[j * n_draws + draw];
     }
 }
 
 /* Values (B,) at theta (d, B) of the draws first, ..., last - 1, and gradients (d, B) unless NULL;
    without the penalty. `work` holds (2 n + 2 d + 1) LANES numbers. */
 ENTRY(likelihood)(
-    int64_t law, int64_t n, int64_t d, int64_t m, const double *z, const double *offset,
-    const double *trials, const int64_t *row, const double *y, const double *p, int64_t by_cell,
-    int64_t by_draw, int64_t n_draws, int64_t first, int64_t last, const double *theta,
-    double *values, double *grad, double *work)
+    TABLES, int64_t n_draws, int64_t first, int64_t last, const double *theta, double *values,
+    double *grad, double *work)
 {
-    const Tables tables = {law, n, d, m, by_cell, by_draw, z, offset, trials, y, p, row};
-    double *total = work, *outcomes = total + n * LANES, *at = outcomes + n * LANES;
-    double *slopes = at + d * LANES, *found = slopes + d * LANES;
-    const Rows rows = {law, n, d, z, offset, total, outcomes};
+    const Tables tables = {TABLES_GIVEN, work, work + n * LANES};
+    double *at = work + 2 * n * LANES, *slopes = at + d * LANES, *found = slopes + d * LANES;
     for (int64_t b = first; b < last; b += LANES) {
-        for (int lane = 0; lane < LANES; lane++) {
-            /* Lanes beyond the last draw repeat it. */
-            int64_t draw = b + lane < last ? b + lane : last - 1;
-            put_draw(&tables, draw, lane, total, outcomes);
-            for (int64_t j = 0; j < d; j++) at[j * LANES + lane] = theta[j * n_draws + draw];
-        }
-        store(found, value(&rows, at));
-        if (grad) slope(&rows, at, slopes);
+        take_draws(&tables, b, last);
+        take_theta(d, n_draws, theta, b, last, at);
+        store(found, value(&tables, at));
+        if (grad) slope(&tables, at, slopes);
         for (int lane = 0; lane < LANES && b + lane < last; lane++) {
             values[b + lane] = found[lane];
             for (int64_t j = 0; grad && j < d; j++)
@@ -160,13 +194,10 @@ ENTRY(reach)(
     int64_t n, int64_t d, const double *z, const double *offset, int64_t n_draws, int64_t first,
     int64_t last, const double *theta, double *low, double *high, double *work)
 {
+    const Tables rows = {.n = n, .d = d, .z = z, .offset = offset};
     double *at = work, *ends = work + d * LANES;
-    const Rows rows = {0, n, d, z, offset, NULL, NULL};
     for (int64_t b = first; b < last; b += LANES) {
-        for (int lane = 0; lane < LANES; lane++) {
-            int64_t draw = b + lane < last ? b + lane : last - 1;
-            for (int64_t j = 0; j < d; j++) at[j * LANES + lane] = theta[j * n_draws + draw];
-        }
+        take_theta(d, n_draws, theta, b, last, at);
         V least = all(1e300), most = all(-1e300), eta[ROWS];
         int64_t i = 0;
         for (; i + ROWS <= n; i += ROWS) {

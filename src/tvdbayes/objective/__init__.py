@@ -95,7 +95,7 @@ class Objective:
 
     def on(self, p: Array) -> GroupProblem | RowProblem:
         """The problems of the cell masses p (m, B)."""
-        return self.divergence.problem(self, self.layout.put(p))
+        return self.divergence.problem(self, p)
 
     @property
     def penalty(self) -> Penalty:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tvdbayes import kernel
 from tvdbayes._typing import Array, BoolArray
+from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._penalty import Penalty
 from tvdbayes.solvers import Accuracy, Solution
@@ -41,6 +42,8 @@ class Compiled:
         What a predictor is made of, and trials, of each x row.
     x_index, y : (m,)
         The x row and the outcome of each cell.
+    family : AbstractFamily
+        The law, which is canonical.
     """
 
     lib: kernel.Library
@@ -50,6 +53,7 @@ class Compiled:
     trials: Array
     x_index: np.ndarray[Any, np.dtype[np.int64]]
     y: Array
+    family: AbstractFamily
 
     @classmethod
     def of(cls, layout: Layout) -> "Compiled | None":
@@ -65,29 +69,30 @@ class Compiled:
         dense = np.ascontiguousarray
         return cls(
             *(lib, _LAWS[law], dense(design), dense(cells.offset), dense(trials)),
-            *(dense(cells.x_index, np.int64), dense(cells.y)),
+            *(dense(cells.x_index, np.int64), dense(cells.y), layout.family),
         )
 
     def minimise(
-        self, p: Array, start: Array, curvature: Array, penalty: Penalty, goal: Accuracy
+        self, p: Array, start: Array, penalty: Penalty, goal: Accuracy
     ) -> Solution | None:
-        """The minima for tables p (m, B) from start (d, B); draws that are left to NumPy have
-        another status than converged.
-
-        ``curvature`` (d, d) is what all draws begin with; None where it is of no use.
+        """The minima for tables p (m, B) from start (d,), without values; None where the curvature
+        there is of no use. Draws that are left to NumPy have another status than converged.
         """
-        d, n_draws = start.shape
+        d, n_draws = self.design.shape[1], p.shape[1]
+        ridge, pull = np.zeros((d, d, 1)), -penalty.grad(np.zeros((d, 1)))[:, 0]
+        penalty.add_curvature(ridge)
+        grad, curvature = self._beginning(p, start)
+        grad += penalty.grad(start[:, None])
+        curvature += ridge[:, :, 0]
         try:
             np.linalg.cholesky(curvature)
         except np.linalg.LinAlgError:
             return None
-        ridge, pull = np.zeros((d, d, 1)), -penalty.grad(np.zeros((d, 1)))[:, 0]
-        penalty.add_curvature(ridge)
-        theta, start = np.empty((d, n_draws)), np.ascontiguousarray(start)
+        theta, start = np.empty((d, n_draws)), np.repeat(start[:, None], n_draws, axis=1)
         n_iter, status = np.empty((2, n_draws), np.int64)
         decrement, residual = np.empty((2, n_draws))
         work = self._work(2 * self._n_x + (7 + d) * d)
-        given = start, np.ascontiguousarray(ridge[:, :, 0]), pull, np.linalg.inv(curvature)
+        given = start, grad, ridge, pull, np.linalg.inv(curvature)
         for part in self._parts(n_draws, _EVALUATIONS):
             self.lib.call(
                 *("minimise", *self._tables(p), *part, *given, goal.decrement, _MOST_STEPS),
@@ -95,6 +100,16 @@ class Compiled:
             )
         value = np.full(n_draws, np.nan)
         return Solution(theta, value, status, n_iter, decrement, residual)
+
+    def _beginning(self, p: Array, start: Array) -> tuple[Array, Array]:
+        """The gradients (d, B) of the loss at start (d,), and its curvature for the mean table."""
+        eta = self.offset + self.design @ start
+        _, mean, variance = self.family.cumulant(eta[None, :, None], self.trials[:, None])
+        rows = self.design if self.one_each else self.design[self.x_index]
+        off = (mean[:, 0][self.x_index] - self.y)[:, None]
+        grad = np.ascontiguousarray((rows * off).T @ p)
+        mass = p @ np.full(p.shape[1], 1 / p.shape[1]) * variance[:, 0][self.x_index]
+        return grad, (rows.T * mass) @ rows
 
     def loss(self, p: Array, theta: Array) -> Array:
         """Minus the log-likelihood (B,) of tables p (m, B), up to a constant of each table."""
@@ -121,6 +136,11 @@ class Compiled:
                 "reach", *self.design.shape, self.design, self.offset, *part, theta, *ends, work
             )
         return ends
+
+    @property
+    def one_each(self) -> bool:
+        """Whether every x row has one cell."""
+        return len(self.y) == len(self.design)
 
     @property
     def _n_x(self) -> int:

@@ -73,7 +73,7 @@ class AbstractGroupDivergence(AbstractDivergence):
     on_groups: ClassVar[bool] = True
 
     def problem(self, parts: Parts, p: Array) -> GroupProblem:
-        return GroupProblem.make(parts, self, p)
+        return GroupProblem.make(parts, self, parts.layout.put(p))
 
     def at(self, model: Evaluated, tau: Array) -> Array:
         data, expected, whole = model.units()
@@ -119,7 +119,7 @@ class AbstractRowDivergence(AbstractDivergence):
     """If positive, the sum over the support of ``pmf ** power`` is added for every row."""
 
     def problem(self, parts: Parts, p: Array) -> RowProblem:
-        return RowProblem(parts.layout, self, parts.penalty, p)
+        return RowProblem.make(parts.layout, self, parts.penalty, p)
 
     def at(self, model: Evaluated, tau: Array) -> Array:
         log_pmf, mass = model.cells()

@@ -66,6 +66,14 @@ class RowProblem:
 
     kinked = False
 
+    @classmethod
+    def make(
+        cls, layout: Layout, divergence: RowTerms, penalty: Penalty, p: Array
+    ) -> "RowProblem":
+        """The problems of tables p; the kernel reads them as they lie in memory."""
+        compiled = divergence.likelihood and Compiled.of(layout) is not None
+        return cls(layout, divergence, penalty, p if compiled else layout.put(p))
+
     @property
     def accuracy(self) -> Accuracy:
         goal = Accuracy(tau=0.0, decrement=1e-13)
@@ -102,31 +110,22 @@ class RowProblem:
     def _compiled(self) -> Compiled | None:
         return Compiled.of(self.layout) if self.divergence.likelihood else None
 
-    def by_kernel(self, start: Array, goal: Accuracy) -> Solution | None:
+    def by_kernel(self, start: Array, goal: Accuracy, values: bool) -> Solution | None:
         """The minima by compiled code, where there is any for this problem; `newton` asks.
 
         Draws that are for Newton's method have another status than converged: those that are not
         found in a few steps, and those that may have no finite minimum.
         """
         compiled = self._compiled
-        if compiled is None:
+        if compiled is None or (start != start[:, :1]).any():
             return None
-        curvature = self._mean_curvature(start.mean(1, keepdims=True))
-        found = compiled.minimise(self.p, start, curvature, self.penalty, goal)
+        found = compiled.minimise(self.p, start[:, 0], self.penalty, goal)
         if found is None:
             return None
         extreme = degenerate(self.layout, found.theta)
         status = np.where(extreme, int(Status.STALLED), found.status)
-        return replace(found, value=self.value(found.theta), status=status)
-
-    def _mean_curvature(self, theta: Array) -> Array:
-        """The second derivative (d, d) for the mean of the tables, at (d, 1), of one predictor."""
-        pairs, (design,) = self.layout.cell_pairs, self.layout.bound.designs
-        weights = -self.p.mean(1, keepdims=True) * pairs.log_jet(theta)[2][0, 0]
-        hess = ((design.T * pairs.x_of_pair.total(weights)[:, 0]) @ design)[:, :, None]
-        self.penalty.add_curvature(hess)
-        curvature: Array = hess[:, :, 0]
-        return curvature
+        value = self.value(found.theta) if values else found.value
+        return replace(found, value=value, status=status)
 
     def at(self, theta: Array) -> "RowPoint":
         if self._sums is not None:

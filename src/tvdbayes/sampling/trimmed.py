@@ -141,10 +141,11 @@ class TrimmedPlan(AbstractPlan):
         """Solve tables p (m, B)."""
         layout, start = robust.layout, self.start
         kept = p * self._share(layout)[:, None]
+        kept /= kept.sum(0)
         of_kept = Objective(layout, KLD(), self.penalty, reference=start.estimate)
-        found = _minimum(of_kept, kept / kept.sum(0), start.estimate)
+        found = _minimum(of_kept, kept, start.estimate)
         if self.penalty <= RIDGE:
-            found = _held(of_kept, kept / kept.sum(0), found)
+            found = _held(of_kept, kept, found)
         likelihood_fit = _minimum(likelihood, p, start.likelihood_fit)
         theta = start.robust_draws(found.theta)
         likelihood_theta = start.likelihood_draws(likelihood_fit.theta)
@@ -248,7 +249,8 @@ def _minimum(objective: Objective, p: Array, start: Array) -> Solution:
     problem = objective.on(p)
     goal = problem.accuracy
     goal = replace(goal, decrement=max(goal.decrement, _DECREMENT))
-    found = newton(problem, np.repeat(start[:, None], p.shape[1], axis=1), accuracy=goal)
+    start = np.repeat(start[:, None], p.shape[1], axis=1)
+    found = newton(problem, start, accuracy=goal, values=False)
     away = objective.runs_away(problem, found.theta)
     return replace(found, status=np.where(away, int(Status.SEPARATED), found.status))
 

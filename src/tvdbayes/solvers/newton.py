@@ -173,14 +173,16 @@ def newton(
     tau: float | None = None,
     accuracy: Accuracy | None = None,
     rules: Newton = Newton(),
+    values: bool = True,
 ) -> Solution:
     """Minimise from start (d, B), with kinks smoothed, from `tau` if given, to the accuracy.
 
-    A problem may have a faster way, `by_kernel`; what that leaves open is done here.
+    A problem may have a faster way, `by_kernel`; what that leaves open is done here. Its `values`
+    take a pass of their own: they are not numbers where they are not asked for.
     """
     goal = accuracy or problem.accuracy
     quick = getattr(problem, "by_kernel", None)
-    found: Solution | None = None if quick is None else quick(start, goal)
+    found: Solution | None = None if quick is None else quick(start, goal, values)
     if found is None:
         return rules.minimise(problem, start, tau, goal)
     left = np.flatnonzero(found.status != Status.CONVERGED)
