@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 import tvdbayes as tb
+from tvdbayes import kernel
 from tvdbayes.cli import main
 from tvdbayes.cli._families import named_families
 from tvdbayes.cli._outputs import draws_table, whole_folder, write_csv, write_draws
@@ -453,7 +454,7 @@ def test_the_examples_of_the_help_work(frame, folder):
 
 def test_without_a_command_the_help_is_shown():
     assert succeed() == succeed("-h")
-    assert succeed("--version") == f"tvdbayes {tb.__version__}\n"
+    assert succeed("--version") == f"tvdbayes {tb.__version__} ({kernel.describe()})\n"
 
 
 @pytest.mark.usefixtures("quick")

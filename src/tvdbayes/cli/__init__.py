@@ -71,6 +71,15 @@ def _about_a_model(*left_out: str) -> Callable[[Command], Command]:
     return add_all
 
 
+def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted:
+        return
+    from tvdbayes import kernel
+
+    click.echo(f"tvdbayes {__version__} ({kernel.describe()})")
+    ctx.exit()
+
+
 @click.group(
     "tvdbayes",
     cls=Commands,
@@ -84,7 +93,14 @@ def _about_a_model(*left_out: str) -> Callable[[Command], Command]:
         "tvdbayes report results/fit.tvd",
     ),
 )
-@click.version_option(__version__, message="%(prog)s %(version)s", prog_name="tvdbayes")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version, and what computes, and exit.",
+)
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """Fit counts, yes/no answers and categories so that wrong rows do not drive the answer."""

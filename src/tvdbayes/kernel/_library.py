@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 
@@ -19,7 +19,8 @@ __all__ = ["NUMPY", "Library", "describe", "library", "name", "under", "using"]
 
 Result = TypeVar("Result")
 
-NUMPY, COMPILED = "numpy", "c"
+NUMPY: Final = "numpy"
+COMPILED: Final = "c"
 """The two ways to compute, as they are named in records."""
 
 _VARIABLE = "TVDBAYES_KERNEL"
@@ -131,7 +132,7 @@ def _check(asked: str) -> None:
         raise SettingsError(f"{_VARIABLE} must be one of {', '.join(known[1:])}; got {asked!r}.")
 
 
-def name() -> str:
+def name() -> Literal["numpy", "c"]:
     """How things are computed here and now, as records name it: "numpy" or "c"."""
     return NUMPY if library() is None else COMPILED
 

@@ -14,7 +14,7 @@
 #define LONGEST 5.0
 #define SHORTEST 1e-5
 /* What the step beyond the last evaluation must promise to leave, as a share of the goal. */
-#define LEFT 1e-6
+#define LEFT 1e-8
 
 enum { OPEN = -1, CONVERGED = 0, STALLED = 1, OUT_OF_STEPS = 2 };
 

@@ -72,9 +72,7 @@ class Compiled:
             *(dense(cells.x_index, np.int64), dense(cells.y), layout.family),
         )
 
-    def minimise(
-        self, p: Array, start: Array, penalty: Penalty, goal: Accuracy
-    ) -> Solution | None:
+    def minimise(self, p: Array, start: Array, penalty: Penalty, goal: Accuracy) -> Solution | None:
         """The minima for tables p (m, B) from start (d,), without values; None where the curvature
         there is of no use. Draws that are left to NumPy have another status than converged.
         """

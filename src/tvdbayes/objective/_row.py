@@ -67,9 +67,7 @@ class RowProblem:
     kinked = False
 
     @classmethod
-    def make(
-        cls, layout: Layout, divergence: RowTerms, penalty: Penalty, p: Array
-    ) -> "RowProblem":
+    def make(cls, layout: Layout, divergence: RowTerms, penalty: Penalty, p: Array) -> "RowProblem":
         """The problems of tables p; the kernel reads them as they lie in memory."""
         compiled = divergence.likelihood and Compiled.of(layout) is not None
         return cls(layout, divergence, penalty, p if compiled else layout.put(p))

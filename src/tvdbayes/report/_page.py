@@ -40,6 +40,7 @@ _DISTANCES = {
     "power": "a power divergence",
     "density_power": "the density power divergence",
 }
+_COMPUTED_BY = {"c": "the compiled kernel", "numpy": "NumPy alone"}
 
 
 def page_of(story: Story, *, title: str | None, command: str | None) -> SimpleNamespace:
@@ -85,6 +86,7 @@ def page_of(story: Story, *, title: str | None, command: str | None) -> SimpleNa
             ("NumPy", np.__version__),
             ("SciPy", scipy.__version__),
             ("pandas", pd.__version__),
+            ("computed by", _COMPUTED_BY[posterior.kernel]),
         ),
         version=__version__,
         n_draws=posterior.n_draws,

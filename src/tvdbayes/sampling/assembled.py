@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tvdbayes import kernel
 from tvdbayes._errors import SettingsError
 from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.plan import AbstractPlan, Solved
@@ -38,6 +39,7 @@ def assemble(
         kept_rows=plan.kept_rows,
         options=options,
         prepared=plan.prepared if n_draws else None,
+        kernel=kernel.name(),
     )
 
 

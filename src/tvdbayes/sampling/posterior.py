@@ -81,6 +81,9 @@ class Posterior:
     prepared : AbstractPrepared or None
         Starts of the draws, with which other tables are solved in the same way without solving
         this one again. None where there are no draws, or a prior and a trimmed likelihood.
+    kernel : "c" or "numpy"
+        How it was computed: by the compiled kernel where that knows the law, or by NumPy alone. The
+        draws are the same to eight digits.
 
     Examples
     --------
@@ -119,6 +122,7 @@ class Posterior:
     refine: Literal["reweight", "trim"] | None = None
     kept_rows: KeptRows | None = None
     prepared: AbstractPrepared | None = None
+    kernel: Literal["c", "numpy"] = "numpy"
 
     @property
     def n_draws(self) -> int:

@@ -100,7 +100,7 @@ class AbstractFamily(ABC):
 
     @property
     def compiled(self) -> str | None:
-        """What the kernel calls the weighted likelihood of this law; None if it does not know it."""
+        """The name of its weighted likelihood in the compiled kernel; None if that has none."""
         return None
 
     def cumulant(self, eta: Array, trials: Array) -> Jet:

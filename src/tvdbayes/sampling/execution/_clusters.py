@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeVar
 
+from tvdbayes import kernel
 from tvdbayes.sampling.execution._executors import AbstractExecutor, alone
 
 __all__ = ["CLUSTERS", "AbstractCluster", "Dask", "OnCluster", "Ray"]
@@ -177,7 +178,7 @@ class OnCluster(AbstractExecutor):
     n_jobs: int | None
 
     def map(self, work: Callable[[int], Result], blocks: range) -> Iterator[Result]:
-        cluster, shipped = self.cluster, None
+        cluster, shipped, work = self.cluster, None, kernel.under(work)
         todo, running, done = deque(blocks), dict[int, Any](), dict[int, Result]()
         try:
             for block in blocks:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from tvdbayes import kernel
 from tvdbayes.sampling.execution._parents import beside
 from tvdbayes.sampling.execution._threads import single_threaded
 
@@ -55,7 +56,7 @@ class Joblib(AbstractExecutor):
     def map(self, work: Callable[[int], Result], blocks: range) -> Iterator[Result]:
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-        n_done = 0
+        n_done, work = 0, kernel.under(work)
         try:
             for result in self._spread(work, blocks):
                 yield result
