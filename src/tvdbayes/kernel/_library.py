@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from threading import Event
 from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
@@ -27,6 +28,8 @@ _VARIABLE = "TVDBAYES_KERNEL"
 
 _CHOICE: ContextVar[str | None] = ContextVar("kernel", default=None)
 """What a fit has begun with, where that is known; else the variable of the environment says."""
+_STOP: ContextVar[Event | None] = ContextVar("stop", default=None)
+"""What tells a thread that nobody waits for it any more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +56,9 @@ class Library:
         which must be dense, as the address of its first entry. The kernel checks nothing: lengths
         are the caller's duty. Other threads run meanwhile.
         """
+        stop = _STOP.get()
+        if stop is not None and stop.is_set():
+            raise KeyboardInterrupt
         getattr(self._handle, f"{function}_{self.level}")(*map(_passed, values))
 
     def padded(self, n_draws: int) -> int:
@@ -161,12 +167,20 @@ def using(choice: str) -> Iterator[None]:
 class _Under:
     choice: str
     work: Callable[..., Any]
+    stop: Event | None
 
     def __call__(self, *args: Any) -> Any:
-        with using(self.choice):
-            return self.work(*args)
+        token = _STOP.set(self.stop)
+        try:
+            with using(self.choice):
+                return self.work(*args)
+        finally:
+            _STOP.reset(token)
 
 
-def under(work: Callable[..., Result]) -> Callable[..., Result]:
-    """The same work, done as things are computed here and now wherever it is sent to."""
-    return _Under(name(), work)
+def under(work: Callable[..., Result], stop: Event | None = None) -> Callable[..., Result]:
+    """The same work, done as things are computed here and now wherever it is sent to.
+
+    Once ``stop`` is set, threads of this process end it at the next call of the kernel.
+    """
+    return _Under(name(), work, stop)

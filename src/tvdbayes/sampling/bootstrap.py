@@ -24,6 +24,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
+from tvdbayes import kernel
 from tvdbayes._errors import Interrupted, SettingsError
 from tvdbayes._validate import is_number
 from tvdbayes.data.cells import Cells
@@ -172,7 +173,10 @@ def posterior_bootstrap(
     setup = setup.binned(outcome_bins(options.bins, setup))
     there = planner_of(model).device(device, model, n_jobs)
     setup = replace(setup, device=there)
-    executor = executor_for(n_jobs, affordable(setup.block_elements, memory_budget))
+    # Draws by the kernel leave room for other threads.
+    known = device is None and done == "trim" and model.family.compiled is not None
+    threads = known and kernel.library() is not None
+    executor = executor_for(n_jobs, affordable(setup.block_elements, memory_budget), threads)
     with nullcontext() if there is None else there.here():
         plan, unweighted = make_plan(setup, pilot=n_draws > 0)
         if device is not None and there is not None:

@@ -5,7 +5,7 @@ are the same bit for bit. A block whose worker dies is done again, never dropped
 """
 
 from tvdbayes.sampling.execution._clusters import CLUSTERS, AbstractCluster, Dask, OnCluster, Ray
-from tvdbayes.sampling.execution._executors import AbstractExecutor, Joblib, Serial
+from tvdbayes.sampling.execution._executors import AbstractExecutor, Joblib, Serial, Threads
 from tvdbayes.sampling.execution._parents import beside
 from tvdbayes.sampling.execution._threads import single_threaded
 
@@ -17,13 +17,14 @@ __all__ = [
     "OnCluster",
     "Ray",
     "Serial",
+    "Threads",
     "beside",
     "executor_for",
     "single_threaded",
 ]
 
 
-def executor_for(n_jobs: int | None, n_affordable: int) -> AbstractExecutor:
+def executor_for(n_jobs: int | None, n_affordable: int, threads: bool = False) -> AbstractExecutor:
     """The executor for this many jobs.
 
     Parameters
@@ -34,6 +35,9 @@ def executor_for(n_jobs: int | None, n_affordable: int) -> AbstractExecutor:
         cluster that it names, else 1.
     n_affordable : int
         Blocks that the memory of one machine can hold. Workers of a cluster have their own.
+    threads : bool
+        Whether the work leaves room for other threads of this process, which then do what
+        processes of joblib's own would do.
     """
     if n_jobs == 1:
         return Serial()
@@ -50,4 +54,7 @@ def executor_for(n_jobs: int | None, n_affordable: int) -> AbstractExecutor:
     if n_jobs is not None and n_jobs < 0:
         n_jobs += 1 + cpu_count()
     n_jobs = min(n_jobs or 1, n_affordable)
-    return Serial() if n_jobs <= 1 else Joblib(n_jobs)
+    if n_jobs <= 1:
+        return Serial()
+    own = type(backend).__name__ == "LokyBackend"
+    return Threads(n_jobs) if threads and own else Joblib(n_jobs)
