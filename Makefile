@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python
 
 .PHONY: demo figure docs test test-all test-fast test-slow test-browser test-spark test-ray mutants bench \
-        bench-quick lint types layers packages installed clean
+        bench-quick lint types layers packages installed kernel sanitize clean
 
 demo: $(VENV)/.installed
 	$(BIN)/tvdbayes demo --out demo
@@ -54,6 +54,19 @@ test-spark: $(VENV)/.installed-test
 
 test-ray: $(VENV)/.installed-test $(VENV)/.installed-ray
 	$(BIN)/python -m pytest tests/engines/test_ray.py -rs
+
+# The compiled kernel, beside its source; an install has made it where there is a compiler.
+kernel:
+	$(PYTHON) src/tvdbayes/kernel/build.py
+
+# The kernel under GCC's sanitizers of addresses and undefined behaviour, run by its tests.
+SANITIZED = $(CURDIR)/build/sanitized.so
+sanitize: $(VENV)/.installed-test
+	mkdir -p build
+	$(BIN)/python src/tvdbayes/kernel/build.py --sanitize --out $(SANITIZED)
+	TVDBAYES_KERNEL_LIBRARY=$(SANITIZED) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+	$(BIN)/python -m pytest -p no:xdist tests/test_kernel*.py -k "not processes and not wheel and not scalar"
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

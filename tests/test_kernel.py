@@ -181,7 +181,7 @@ def test_a_draw_does_not_depend_on_those_beside_it(monkeypatch, rng):
     whole = compiled.minimise(p, *given)
     for some in (np.array([20]), np.array([3, 17, 5]), np.arange(21)[::-1]):
         # What all draws begin with is that of their block.
-        begun = grad[:, some], curvature
+        begun = np.ascontiguousarray(grad[:, some]), curvature
         monkeypatch.setattr(Compiled, "_beginning", lambda *_, begun=begun: map(np.array, begun))
         part = compiled.minimise(p[:, some], *given)
         np.testing.assert_array_equal(part.theta, whole.theta[:, some])
