@@ -14,9 +14,22 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from scipy import special
 
 import tvdbayes as tb
-from tvdbayes import KLD, Bernoulli, Binomial, Cells, Model, Poisson, Status, kernel
+from tvdbayes import (
+    KLD,
+    Bernoulli,
+    Binomial,
+    Cells,
+    Cloglog,
+    Logit,
+    Model,
+    Poisson,
+    Probit,
+    Status,
+    kernel,
+)
 from tvdbayes._errors import SettingsError
 from tvdbayes.kernel import _library, build
 from tvdbayes.objective import Layout, Objective
@@ -50,7 +63,11 @@ def arguments(rng):
     ends = [0.0, -0.0, 745.0, -745.0, 709.0, -708.0, 1e-300, 1e5, -1e5, np.inf, -np.inf, np.nan]
     wide = np.concatenate([rng.uniform(-745, 709, 5000), rng.normal(0, 1, 5000), ends])
     unit = np.concatenate([rng.uniform(0, 1, 5000), 10 ** rng.uniform(-300, 0, 5000), [0.0, 1.0]])
-    return [(0, np.exp, wide), (1, np.log1p, unit), (2, np.log, unit[unit > 0]), (3, np.sqrt, unit)]
+    scaled = np.abs(wide[np.isfinite(wide)])
+    return [
+        *((0, np.exp, wide), (1, np.log1p, unit), (2, np.log, unit[unit > 0]), (3, np.sqrt, unit)),
+        *((4, np.expm1, np.concatenate([wide, unit, -unit])), (5, special.erfcx, scaled)),
+    ]
 
 
 @needs_kernel
@@ -61,7 +78,7 @@ def test_elementary_functions_are_those_of_numpy(rng):
             with np.errstate(all="ignore"):
                 true = function(x)
             # Products of subnormal numbers have fewer digits.
-            np.testing.assert_allclose(found, true, rtol=4e-16, atol=1e-307)
+            np.testing.assert_allclose(found, true, rtol=1e-15, atol=1e-307)
 
 
 @needs_kernel
@@ -87,15 +104,22 @@ def table(name, rng, n=203, d=4):
     if "binomial" in name:
         more["trials"] = rng.integers(1, 30, n)
         y = rng.binomial(more["trials"], 1 / (1 + np.exp(-eta)))
-        return Binomial(), Cells.from_rows(x, y, **more)
-    if "logit" in name:
-        return Bernoulli(), Cells.from_rows(x, rng.random(n) < 1 / (1 + np.exp(-eta)), **more)
+        return Binomial(link(name)), Cells.from_rows(x, y, **more)
+    if "poisson" not in name:
+        y = rng.random(n) < 1 / (1 + np.exp(-eta))
+        return Bernoulli(link(name)), Cells.from_rows(x, y, **more)
     y = rng.poisson(np.exp(eta)) * (10**6 if "huge" in name else 1)
     return Poisson(), Cells.from_rows(x, y, **more)
 
 
+def link(name):
+    return Probit() if "probit" in name else Cloglog() if "cloglog" in name else Logit()
+
+
 TABLES = [
     *("logit", "logit, repeated", "logit, offset", "binomial", "binomial, repeated, offset"),
+    *("probit", "probit, repeated, offset", "binomial, probit"),
+    *("cloglog", "cloglog, repeated, offset", "binomial, cloglog"),
     *("poisson", "poisson, repeated", "poisson, offset", "poisson, huge"),
 ]
 
@@ -131,18 +155,22 @@ def test_value_and_gradient_are_those_of_numpy(name, size, rng):
         loss = problem._loss(theta)
         ends = bound.eta(theta)[0]
         mean = objective.layout.family.mean(bound.eta(theta), objective.layout.x_trials)
+        log_pmf, score, _ = objective.layout.cell_pairs.log_jet(theta)
     total = problem.layout.cell_pairs.x_of_pair.total
     # Relative to the sizes of what is added up.
-    rows = total(p * np.abs(objective.layout.cells.y[:, None])) + total(p) * mean
+    rows = total(p * (np.abs(objective.layout.cells.y[:, None]) + np.abs(score[0])))
+    rows += total(p) * mean
     size_of_grad = np.abs(bound.designs[0]).T @ rows
     found = compiled.slope(p, theta)
     assert (np.abs(found - grad) <= 1e-12 * size_of_grad).all()
     for masses in (p, np.asfortranarray(p)):
         np.testing.assert_array_equal(compiled.slope(masses, theta), found)
     np.testing.assert_allclose(compiled.reach(theta), [ends.min(0), ends.max(0)], rtol=1e-12)
-    if form is not None:
-        value = compiled.loss(p, theta) - form.constant[:, 0] @ p
-        size_of_loss = (rows * (1 + np.abs(ends))).sum(0) + np.abs(form.constant[:, 0]) @ p
+    if form is not None or name.startswith(("probit", "cloglog")):
+        value = objective.on(p)._loss(theta)
+        size_of_loss = (rows * (1 + np.abs(ends))).sum(0) + (p * np.abs(log_pmf)).sum(0)
+        if form is not None:
+            size_of_loss += np.abs(form.constant[:, 0]) @ p
         assert (np.abs(value - loss) <= 1e-12 * size_of_loss).all()
 
 
@@ -165,7 +193,8 @@ def test_minima_are_those_of_numpy(name, rng):
     np.testing.assert_allclose(ours.theta, plain.theta, atol=2e-8)
     with kernel.using("numpy"):
         low, lowest = problem.value(ours.theta), problem.value(plain.theta)
-    assert (np.abs(low - lowest) <= 1e-13 * (1 + np.abs(lowest))).all()
+    assert (low <= lowest + 1e-13 * (1 + np.abs(lowest))).all()
+    assert (low >= lowest - 1e-10 * (1 + np.abs(lowest))).all()
     assert (np.abs(ours.value - low) <= 1e-12 * (1 + np.abs(low))).all()
     assert (ours.decrement < 1e-10).all()
     assert (ours.n_iter < 40).all()
@@ -285,7 +314,7 @@ def same_bits(one, other):
 
 def test_threads_yield_in_order_and_end_on_an_error():
     def slowly(block):
-        time.sleep(0.02 * (3 - block % 4))
+        time.sleep(0.01 * (3 - block % 4))
         if block == 6:
             raise ZeroDivisionError
         return block
@@ -299,31 +328,38 @@ def test_threads_yield_in_order_and_end_on_an_error():
 @needs_kernel
 @needs_numpy_off
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_ctrl_c_is_heard_within_a_second(n_jobs, rng):
-    n = 20_000
-    x = np.column_stack([np.ones(n), rng.normal(size=(n, 12))])
-    cells = Cells.from_rows(x, rng.random(n) < 0.5)
-    begun = []
+def test_ctrl_c_ends_a_fit_within_a_few_calls(n_jobs, rng, monkeypatch):
+    monkeypatch.setattr("tvdbayes.sampling.weights._BLOCK_ELEMENTS", 1 << 14)
+    x = np.column_stack([np.ones(1000), rng.normal(size=(1000, 3))])
+    cells = Cells.from_rows(x, rng.random(1000) < 0.5)
+    begun, calls, usual = [], [], kernel.Library.call
 
-    def progress(done, _):
-        if not begun:
-            begun.append(done)
-            signal.setitimer(signal.ITIMER_REAL, 0.05)
+    def call(*given):
+        usual(*given)
+        if begun:
+            calls.append(given[1])
+        if len(calls) == 2:
+            signal.raise_signal(signal.SIGINT)
 
-    def stop(*_):
-        begun.append(time.perf_counter())
-        raise KeyboardInterrupt
+    monkeypatch.setattr(kernel.Library, "call", call)
+    options = {"n_draws": 8000, "n_jobs": n_jobs, "progress": lambda *_: begun.append(1)}
+    with pytest.raises(tb._errors.Interrupted) as stopped:
+        tb.posterior_bootstrap(Model(Bernoulli()), cells, **options)
+    assert 0 < stopped.value.partial.n_draws < 4000
+    # All draws take more than 2,000 calls; a busy machine may hear the signal late.
+    assert len(calls) < 1000
 
-    usual = signal.signal(signal.SIGALRM, stop)
-    try:
-        with pytest.raises(tb._errors.Interrupted):
-            tb.posterior_bootstrap(
-                Model(Bernoulli()), cells, n_draws=4000, n_jobs=n_jobs, progress=progress
-            )
-        assert time.perf_counter() - begun[1] < 1.0
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, usual)
+
+@needs_kernel
+@needs_numpy_off
+def test_a_call_is_short(rng):
+    compiled = Compiled.of(stated("logit", rng)[0].layout)
+    for n_passes, n_draws in ((1, 10**7), (6, 10**6), (6, 3)):
+        parts = list(compiled._parts(n_draws, n_passes))
+        assert [part[1] for part in parts] == [0, *(part[2] for part in parts[:-1])]
+        assert parts[-1][2] == n_draws
+        longest = max(last - first for _, first, last in parts)
+        assert longest * n_passes * compiled.design.size <= 1e8
 
 
 # Which kernel.

@@ -4,6 +4,14 @@ ENTRY(elementary)(int64_t which, int64_t n, const double *x, double *out)
 {
     for (int64_t i = 0; i + LANES <= n; i += LANES) {
         V v = load(x + i);
-        store(out + i, which == 0 ? vexp(v) : which == 1 ? vlog1p(v) : which == 2 ? vlog(v) : vsqrt(v));
+        switch (which) {
+        case 0: v = vexp(v); break;
+        case 1: v = vlog1p(v); break;
+        case 2: v = vlog(v); break;
+        case 3: v = vsqrt(v); break;
+        case 4: v = vexpm1(v); break;
+        default: v = verfcx(v);
+        }
+        store(out + i, v);
     }
 }

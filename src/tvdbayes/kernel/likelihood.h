@@ -3,28 +3,55 @@
    A draw gives row i of x the mass m_i and the outcomes s_i, and in all t_i, mass times trials. Minus
    the log-likelihood is, up to what no parameter changes,
 
-       logit      sum t log(1 + exp(eta)) - s eta
-       Poisson    sum t exp(eta) - s eta,                   eta = offset + z theta. */
+       Poisson    sum t exp(eta) - s eta,                   eta = offset + z theta,
+       others     -sum s log P + (t - s) log(1 - P),        P the probability of success at eta. */
 
-enum { LOGIT, POISSON };
+enum { LOGIT, POISSON, PROBIT, CLOGLOG };
 
-/* log mean above which the mean does not grow any more, as in NumPy. */
+/* What exp is taken of at most, as in NumPy. */
 #define LARGE_LOG_MEAN 300.0
+#define LARGE_LOG_HAZARD 150.0
 
 /* Rows that are taken at a time. */
 #define ROWS 4
 
-static inline V mean_of(const int64_t law, V eta)
+/* The part of a row in the loss. */
+static inline V row_loss(const int64_t law, V t, V s, V eta)
 {
-    if (law == POISSON) return vexp(smaller(eta, all(LARGE_LOG_MEAN)));
-    V small = vexp(-vabs(eta));
-    return pick(below(eta, all(0.0)), small, all(1.0)) / (1.0 + small);
+    if (law == POISSON) return t * vexp(smaller(eta, all(LARGE_LOG_MEAN))) - s * eta;
+    if (law == LOGIT) return t * (vlog1p(vexp(-vabs(eta))) + larger(eta, all(0.0))) - s * eta;
+    if (law == PROBIT) {
+        /* The smaller probability, tail * exp(-eta^2 / 2), and the larger one, 1 - less. */
+        V square = 0.5 * eta * eta, tail = 0.5 * verfcx(vabs(eta) * 0.70710678118654752440);
+        V less = tail * vexp(-square);
+        V unlikely = vlog(tail) - square, likely = -vlog1p(less / (1.0 - less));
+        VI negative = below(eta, all(0.0));
+        return -s * pick(negative, unlikely, likely) - (t - s) * pick(negative, likely, unlikely);
+    }
+    V hazard = vexp(smaller(eta, all(LARGE_LOG_HAZARD)));
+    VI tiny = below(hazard, all(1e-300));
+    V log_prob = pick(tiny, eta, vlog(pick(tiny, all(1.0), -vexpm1(-hazard))));
+    return (t - s) * hazard - s * log_prob;
 }
 
-static inline V cumulant_of(const int64_t law, V eta)
+/* Its derivative in eta. */
+static inline V row_slope(const int64_t law, V t, V s, V eta)
 {
-    if (law == POISSON) return vexp(smaller(eta, all(LARGE_LOG_MEAN)));
-    return vlog1p(vexp(-vabs(eta))) + larger(eta, all(0.0));
+    if (law == POISSON) return t * vexp(smaller(eta, all(LARGE_LOG_MEAN))) - s;
+    if (law == LOGIT) {
+        V small = vexp(-vabs(eta));
+        return t * (pick(below(eta, all(0.0)), small, all(1.0)) / (1.0 + small)) - s;
+    }
+    if (law == PROBIT) {
+        const double peak = 0.39894228040143267794;
+        V tail = 0.5 * verfcx(vabs(eta) * 0.70710678118654752440), bell = vexp(-0.5 * eta * eta);
+        V unlikely = peak / tail, likely = peak * bell / (1.0 - tail * bell);
+        VI negative = below(eta, all(0.0));
+        return (t - s) * pick(negative, likely, unlikely) - s * pick(negative, unlikely, likely);
+    }
+    V hazard = vexp(smaller(eta, all(LARGE_LOG_HAZARD)));
+    VI tiny = below(hazard, all(1e-300));
+    return (t - s) * hazard - s * pick(tiny, all(1.0), hazard / pick(tiny, all(1.0), vexpm1(hazard)));
 }
 
 /* A block of B tables of m cells: the row of each cell, which never falls, and its outcome. The mass
@@ -103,7 +130,7 @@ static inline void slope_of_rows(
     for (int r = 0; r < rows; r++) {
         V total, outcomes;
         sums_of(t, single, i + r, &total, &outcomes);
-        slope[r] = total * mean_of(law, eta[r]) - outcomes;
+        slope[r] = row_slope(law, total, outcomes, eta[r]);
     }
     for (int64_t j = 0; j < t->d; j++) {
         V g = load(grad + j * LANES);
@@ -124,9 +151,12 @@ static inline void slope_of_law(
 /* The gradient (d, LANES) at theta (d, LANES). */
 static void slope(const Tables *t, const double *theta, double *grad)
 {
-    if (t->law == POISSON && t->m == t->n) slope_of_law(t, POISSON, 1, theta, grad);
+    const int single = t->m == t->n;
+    if (t->law == POISSON && single) slope_of_law(t, POISSON, 1, theta, grad);
     else if (t->law == POISSON) slope_of_law(t, POISSON, 0, theta, grad);
-    else if (t->m == t->n) slope_of_law(t, LOGIT, 1, theta, grad);
+    else if (t->law == PROBIT) slope_of_law(t, PROBIT, single, theta, grad);
+    else if (t->law == CLOGLOG) slope_of_law(t, CLOGLOG, single, theta, grad);
+    else if (single) slope_of_law(t, LOGIT, 1, theta, grad);
     else slope_of_law(t, LOGIT, 0, theta, grad);
 }
 
@@ -138,7 +168,7 @@ static inline V value_of_rows(
     for (int r = 0; r < rows; r++) {
         V total, outcomes;
         sums_of(t, t->m == t->n, i + r, &total, &outcomes);
-        sum += total * cumulant_of(law, eta[r]) - outcomes * eta[r];
+        sum += row_loss(law, total, outcomes, eta[r]);
     }
     return sum;
 }
@@ -155,7 +185,10 @@ static inline V value_of_law(const Tables *t, const int64_t law, const double *t
 /* The value (LANES,) at theta (d, LANES). */
 static V value(const Tables *t, const double *theta)
 {
-    return t->law == POISSON ? value_of_law(t, POISSON, theta) : value_of_law(t, LOGIT, theta);
+    if (t->law == POISSON) return value_of_law(t, POISSON, theta);
+    if (t->law == PROBIT) return value_of_law(t, PROBIT, theta);
+    if (t->law == CLOGLOG) return value_of_law(t, CLOGLOG, theta);
+    return value_of_law(t, LOGIT, theta);
 }
 
 static void take_theta(int64_t d, int64_t n_draws, const double *theta, int64_t b, int64_t last,

@@ -96,8 +96,8 @@ static inline void split(V x, V *significand, V *exponent)
 static inline V larger(V a, V b) { return pick(below(a, b), b, a); }
 static inline V smaller(V a, V b) { return pick(below(b, a), b, a); }
 
-/* exp(x), to one unit in the last place: 0 below -745, infinite above 710. */
-static inline V vexp(V x)
+/* exp(x) is (1 + *rest) * high * low, with powers of two high and low. */
+static inline void split_exp(V x, V *rest, V *high, V *low)
 {
     const V magic = all(6755399441055744.0);
     x = larger(smaller(x, all(710.0)), all(-746.0));
@@ -111,11 +111,27 @@ static inline V vexp(V x)
         + r2 * (2.48015873015873e-05 + r * 2.7557319223985893e-06);
     V c = (2.755731922398589e-07 + r * 2.505210838544172e-08)
         + r2 * (2.08767569878681e-09 + r * 1.6059043836821613e-10);
-    V s = 1.0 + (r + r2 * (a + r4 * (b + r4 * c)));
+    *rest = r + r2 * (a + r4 * (b + r4 * c));
     /* In two steps, so that the powers of two are numbers where the result is large or tiny. */
     V half = (k * 0.5 + magic);
-    V rest = (k - (half - magic)) + magic;
-    return s * power_of_two(half) * power_of_two(rest);
+    *high = power_of_two(half);
+    *low = power_of_two((k - (half - magic)) + magic);
+}
+
+/* exp(x), to one unit in the last place: 0 below -745, infinite above 710. */
+static inline V vexp(V x)
+{
+    V rest, high, low;
+    split_exp(x, &rest, &high, &low);
+    return (1.0 + rest) * high * low;
+}
+
+/* exp(x) - 1, without loss of digits near 0. */
+static inline V vexpm1(V x)
+{
+    V rest, high, low;
+    split_exp(x, &rest, &high, &low);
+    return rest * high * low + (high * low - 1.0);
 }
 
 /* log(1 + f) for f in [-0.293, 0.415], plus k log 2 (fdlibm's polynomial). */
@@ -138,6 +154,50 @@ static inline V vlog1p(V s)
     VI big = below(all(0.41421356237309503), s);
     V f = pick(big, (s - 1.0) * 0.5, s);
     return log_near_one(f, pick(big, all(1.0), all(0.0)));
+}
+
+/* exp(x^2) erfc(x) for x of at least 0 (Cody 1969, Math. Comp. 23, 631-637). */
+static inline V verfcx(V x)
+{
+    V near = smaller(x, all(0.46875)), t = near * near;
+    V p = 1.85777706184603153e-1 * t, q = t;
+    p = (p + 3.16112374387056560e0) * t;
+    q = (q + 2.36012909523441209e1) * t;
+    p = (p + 1.13864154151050156e2) * t;
+    q = (q + 2.44024637934444173e2) * t;
+    p = (p + 3.77485237685302021e2) * t;
+    q = (q + 1.28261652607737228e3) * t;
+    V small = vexp(t) * (1.0 - near * (p + 3.20937758913846947e3) / (q + 2.84423683343917062e3));
+
+    V y = smaller(larger(x, all(0.46875)), all(4.0));
+    static const double c[] = {5.64188496988670089e-1, 8.88314979438837594e0, 6.61191906371416295e1,
+                               2.98635138197400131e2, 8.81952221241769090e2, 1.71204761263407058e3,
+                               2.05107837782607147e3};
+    static const double d[] = {1.57449261107098347e1, 1.17693950891312499e2, 5.37181101862009858e2,
+                               1.62138957456669019e3, 3.29079923573345963e3, 4.36261909014324716e3,
+                               3.43936767414372164e3};
+    p = 2.15311535474403846e-8 * y;
+    q = y;
+    for (int i = 0; i < 7; i++) {
+        p = (p + c[i]) * y;
+        q = (q + d[i]) * y;
+    }
+    V middle = (p + 1.23033935479799725e3) / (q + 1.23033935480374942e3);
+
+    V z = larger(x, all(4.0)), s = 1.0 / (z * z);
+    p = 1.63153871373020978e-2 * s;
+    q = s;
+    p = (p + 3.05326634961232344e-1) * s;
+    q = (q + 2.56852019228982242e0) * s;
+    p = (p + 3.60344899949804439e-1) * s;
+    q = (q + 1.87295284992346725e0) * s;
+    p = (p + 1.25781726111229246e-1) * s;
+    q = (q + 5.27905102951428412e-1) * s;
+    p = (p + 1.60837851487422766e-2) * s;
+    q = (q + 6.05183413124413191e-2) * s;
+    V far = s * (p + 6.58749161529837803e-4) / (q + 2.33520497626869185e-3);
+    far = (5.6418958354775628695e-1 - far) / z;
+    return pick(below(all(4.0), x), far, pick(below(all(0.46875), x), middle, small));
 }
 
 /* log(x) for normal positive x. */

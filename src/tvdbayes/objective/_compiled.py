@@ -15,7 +15,7 @@ from tvdbayes.solvers import Accuracy, Solution
 
 __all__ = ["Compiled", "degenerate"]
 
-_LAWS = {"logit": 0, "poisson": 1}
+_LAWS = {"logit": 0, "poisson": 1, "probit": 2, "cloglog": 3}
 """The numbers of laws in the kernel, by `AbstractFamily.compiled`."""
 
 _AT_ONCE = 1e8
@@ -43,7 +43,7 @@ class Compiled:
     x_index, y : (m,)
         The x row and the outcome of each cell.
     family : AbstractFamily
-        The law, which is canonical.
+        The law.
     """
 
     lib: kernel.Library
@@ -101,13 +101,18 @@ class Compiled:
 
     def _beginning(self, p: Array, start: Array) -> tuple[Array, Array]:
         """The gradients (d, B) of the loss at start (d,), and its curvature for the mean table."""
-        eta = self.offset + self.design @ start
-        _, mean, variance = self.family.cumulant(eta[None, :, None], self.trials[:, None])
-        rows = self.design if self.one_each else self.design[self.x_index]
-        off = (mean[:, 0][self.x_index] - self.y)[:, None]
-        grad = np.ascontiguousarray((rows * off).T @ p)
-        mass = p @ np.full(p.shape[1], 1 / p.shape[1]) * variance[:, 0][self.x_index]
-        return grad, (rows.T * mass) @ rows
+        eta, trials = (self.offset + self.design @ start)[None, :, None], self.trials[:, None]
+        family, at = self.family, self.x_index
+        if family.canonical:
+            _, mean, variance = family.cumulant(eta, trials)
+            first, second = mean[at, 0] - self.y, variance[at, 0]
+        else:
+            _, score, curvature = family.log_jet(self.y[:, None], eta[:, at], trials[at])
+            first, second = -score[0, :, 0], -curvature[0, 0, :, 0]
+        rows = self.design if self.one_each else self.design[at]
+        grad = np.ascontiguousarray((rows * first[:, None]).T @ p)
+        mass = p @ np.full(p.shape[1], 1 / p.shape[1])
+        return grad, (rows.T * (mass * second)) @ rows
 
     def loss(self, p: Array, theta: Array) -> Array:
         """Minus the log-likelihood (B,) of tables p (m, B), up to a constant of each table."""

@@ -183,8 +183,11 @@ class RowProblem:
 
     def _loss(self, theta: Array) -> Array:
         layout, divergence = self.layout, self.divergence
-        if self._form is not None and self._compiled is not None:
-            return self._compiled.loss(self.p, theta) - self._form.constant[:, 0] @ self.p
+        compiled, form = self._compiled, self._form
+        if compiled is not None and form is not None:
+            return compiled.loss(self.p, theta) - form.constant[:, 0] @ self.p
+        if compiled is not None and layout.family.binary and not layout.family.canonical:
+            return compiled.loss(self.p, theta)
         if self._sums is not None:
             eta = layout.bound.eta(theta)
             cumulant = layout.family.cumulant(eta, layout.x_trials)[0]

@@ -219,6 +219,7 @@ class Probit(AbstractLink):
     """
 
     name: ClassVar[str] = "probit"
+    compiled: ClassVar[str | None] = "probit"
 
     def log_tails(self, eta: Array) -> tuple[Tail, Tail]:
         yes, no = xp.array(True), xp.array(False)
@@ -283,6 +284,7 @@ class Cloglog(AbstractLink):
     """
 
     name: ClassVar[str] = "cloglog"
+    compiled: ClassVar[str | None] = "cloglog"
 
     def log_tails(self, eta: Array) -> tuple[Tail, Tail]:
         hazard = xp.exp(xp.minimum(eta, _LARGE_HAZARD))

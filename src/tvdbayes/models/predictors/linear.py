@@ -19,6 +19,8 @@ __all__ = ["BoundLinear", "Linear", "dependent_columns"]
 # Products of columns are kept for tables up to this size and recomputed by chunks above it.
 _KEEP = 1 << 24
 _CHUNK = 8192
+_FEW, _MANY = 4, 64
+"""For so few draws, products of more pairs of columns than this are not worth making."""
 
 _FREE = 1e-13
 """Directions with a smaller share of the variance than this are rounding errors."""
@@ -205,6 +207,9 @@ class BoundLinear(AbstractBound):
     def _products(self, a: int, b: int, weights: Array) -> Array:
         """sum_i w_i z_i z_i' for each draw, as one matrix product against products of columns."""
         rows, columns = _block(self.designs[a].shape[1], self.designs[b].shape[1], a == b)
+        if weights.shape[1] <= _FEW and rows.size > _MANY and not on_device(weights):
+            left, right = self.designs[a], self.designs[b]
+            return np.stack([(left.T * w) @ right for w in weights.T], axis=-1)
         if on_device(weights) or rows.size * weights.shape[0] <= _KEEP:
             packed = to_host(self._kept_products[a, b].T @ weights)
         else:
