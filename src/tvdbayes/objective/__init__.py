@@ -31,11 +31,12 @@ from functools import cached_property
 
 import numpy as np
 
-from tvdbayes._array import Device, to_host, xp
+from tvdbayes._array import Device
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.data.cells import Cells
 from tvdbayes.objective._compiled import degenerate
 from tvdbayes.objective._group import GroupExpansion, GroupProblem
+from tvdbayes.objective._infinity import runs_away
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._pairs import Pairs
 from tvdbayes.objective._penalty import TIE_BREAK, Penalty
@@ -57,13 +58,6 @@ __all__ = [
     "RowProblem",
     "gauss_newton",
 ]
-
-_FAR = 4.0
-_FREE = 1e-6
-"""Moving the linear predictor by `_FAR` is free if it costs less than `_FREE` times the mass of
-the rows that it moves. Rates or odds change by a factor of 55 then, so a finite optimum is left."""
-_SMOOTH = 1e-6
-"""Width of the smoothing at which the flattest direction is found; kinks have no curvature."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,20 +126,7 @@ class Objective:
         Some x row has a law that is (nearly) one point, and the flattest direction can be followed
         far without a cost that matters.
         """
-        gone = self.degenerate(theta)
-        index = np.flatnonzero(gone)
-        if index.size:
-            some, at = problem.take(index), theta[:, index]
-            hess = some.at(at).expand(np.full(index.size, _SMOOTH), None).hess
-            flattest = np.linalg.eigh(hess.transpose(2, 0, 1)).eigenvectors[:, :, 0].T
-            along = to_host(xp.abs(self.layout.bound.direction(flattest)).max(0))
-            reach = along.max(0)
-            step = _FAR / np.maximum(reach, 1e-300) * flattest
-            cells = self.layout.cells
-            moved = (cells.x_counts / cells.n_obs) @ (along > reach / 2)
-            limit = some.distance(at) + _FREE * moved
-            gone[index] = (some.distance(at + step) < limit) | (some.distance(at - step) < limit)
-        return gone
+        return runs_away(problem, theta)
 
     def degenerate(self, theta: Array) -> BoolArray:
         """Draws (of theta (d, B)) under which some x row has a law that is (nearly) one point."""

@@ -17,7 +17,8 @@ import numpy as np
 
 from tvdbayes._array import to_host, xp
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.objective._compiled import Compiled, degenerate
+from tvdbayes.objective._compiled import Compiled
+from tvdbayes.objective._infinity import runs_away
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._pairs import Canonical
 from tvdbayes.objective._penalty import Penalty
@@ -112,7 +113,8 @@ class RowProblem:
         """The minima by compiled code, where there is any for this problem; `newton` asks.
 
         Draws that are for Newton's method have another status than converged: those that are not
-        found in a few steps, and those that may have no finite minimum.
+        found in a few steps, and those whose minimum is at infinity, where the search ends wherever
+        it comes to.
         """
         compiled = self._compiled
         if compiled is None or (start != start[:, :1]).any():
@@ -120,8 +122,8 @@ class RowProblem:
         found = compiled.minimise(self.p, start[:, 0], self.penalty, goal)
         if found is None:
             return None
-        extreme = degenerate(self.layout, found.theta)
-        status = np.where(extreme, int(Status.STALLED), found.status)
+        away = runs_away(self, found.theta)
+        status = np.where(away, int(Status.STALLED), found.status)
         value = self.value(found.theta) if values else found.value
         return replace(found, value=value, status=status)
 
