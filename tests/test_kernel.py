@@ -147,7 +147,7 @@ def steps(objective, rng, size, n_draws=19):
 def test_value_and_gradient_are_those_of_numpy(name, size, rng):
     objective, p = stated(name, rng)
     theta = steps(objective, rng, size)
-    compiled, bound = Compiled.of(objective.layout), objective.layout.bound
+    compiled, bound = Compiled.of(objective.layout, 19), objective.layout.bound
     with kernel.using("numpy"):
         problem = objective.on(p)
         form, penalty = problem._form, problem.penalty
@@ -208,7 +208,7 @@ def test_minima_are_those_of_numpy(name, rng):
 @needs_numpy_off
 def test_a_draw_does_not_depend_on_those_beside_it(monkeypatch, rng):
     objective, p = stated("logit", rng, n_draws=21)
-    problem, compiled = objective.on(p), Compiled.of(objective.layout)
+    problem, compiled = objective.on(p), Compiled.of(objective.layout, 19)
     given = np.zeros(4), problem.penalty, problem.accuracy
     grad, curvature = compiled._beginning(p, given[0])
     whole = compiled.minimise(p, *given)
@@ -357,7 +357,7 @@ def test_ctrl_c_ends_a_fit_within_a_few_calls(n_jobs, rng, monkeypatch):
 @needs_kernel
 @needs_numpy_off
 def test_a_call_is_short(rng):
-    compiled = Compiled.of(stated("logit", rng)[0].layout)
+    compiled = Compiled.of(stated("logit", rng)[0].layout, 19)
     for n_passes, n_draws in ((1, 10**7), (6, 10**6), (6, 3)):
         parts = list(compiled._parts(n_draws, n_passes))
         assert [part[1] for part in parts] == [0, *(part[2] for part in parts[:-1])]

@@ -25,6 +25,8 @@ _EVALUATIONS = 6
 """Gradients that a draw takes, roughly."""
 _MOST_STEPS = 40
 """Evaluations after which a draw is left to Newton's method. Five to eight are usual."""
+_FEWEST = 4
+"""Fewer draws than this would leave most lanes empty. The unweighted table is always NumPy's."""
 _MOST_PARAMS = 256
 """Beyond so many parameters, a matrix for each draw would be large."""
 
@@ -56,10 +58,12 @@ class Compiled:
     family: AbstractFamily
 
     @classmethod
-    def of(cls, layout: Layout) -> "Compiled | None":
+    def of(cls, layout: Layout, n_draws: int) -> "Compiled | None":
         """What the kernel needs of a layout; None where NumPy has to do."""
         law = layout.family.compiled
-        if law is None or layout.device is not None or layout.model.predictor.solver != "newton":
+        if n_draws < _FEWEST or law is None or layout.device is not None:
+            return None
+        if layout.model.predictor.solver != "newton":
             return None
         lib = kernel.library()
         if lib is None or layout.bound.n_params > _MOST_PARAMS:
@@ -171,8 +175,8 @@ class Compiled:
 
 def degenerate(layout: Layout, theta: Array) -> BoolArray:
     """Draws (of theta (d, B)) under which some x row has a law that is (nearly) one point."""
-    compiled, n_draws = Compiled.of(layout), theta.shape[1]
-    some = np.arange(n_draws)
+    n_draws = theta.shape[1]
+    compiled, some = Compiled.of(layout, n_draws), np.arange(n_draws)
     if compiled is not None:
         # The laws that the kernel knows have their extremes at the ends of the predictor, and the
         # fewer trials the nearer they are.

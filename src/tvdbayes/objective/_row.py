@@ -70,7 +70,7 @@ class RowProblem:
     @classmethod
     def make(cls, layout: Layout, divergence: RowTerms, penalty: Penalty, p: Array) -> "RowProblem":
         """The problems of tables p; the kernel reads them as they lie in memory."""
-        compiled = divergence.likelihood and Compiled.of(layout) is not None
+        compiled = divergence.likelihood and Compiled.of(layout, len(p.T)) is not None
         return cls(layout, divergence, penalty, p if compiled else layout.put(p))
 
     @property
@@ -107,7 +107,7 @@ class RowProblem:
 
     @property
     def _compiled(self) -> Compiled | None:
-        return Compiled.of(self.layout) if self.divergence.likelihood else None
+        return Compiled.of(self.layout, self.n_draws) if self.divergence.likelihood else None
 
     def by_kernel(self, start: Array, goal: Accuracy, values: bool) -> Solution | None:
         """The minima by compiled code, where there is any for this problem; `newton` asks.
