@@ -202,9 +202,10 @@ def test_multipliers_of_the_kinks_save_steps():
 
     @dataclass
     class Forgetful:
-        """The same problem without multipliers."""
+        """The same problem without multipliers, which the kernel does not know."""
 
         of: object
+        compiled = None
 
         def __getattr__(self, name):
             return getattr(self.of, name)

@@ -356,6 +356,7 @@ class Bowl:
     theta: np.ndarray
     sign: float = 1.0
     kinked = False
+    compiled = None
     accuracy = Accuracy(tau=0.0, decrement=1e-12)
 
     def at(self, theta):

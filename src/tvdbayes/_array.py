@@ -259,6 +259,12 @@ class Ones:
         """The transpose; on the host a view, whose product streams over the same entries."""
         return Ones(self._matrix.T)  # type: ignore[arg-type]
 
+    @property
+    def columns(self) -> tuple[IntArray, IntArray]:
+        """Where the ones of each row begin, and their columns, row by row."""
+        matrix = sparse.csr_array(self._matrix)
+        return np.asarray(matrix.indptr), np.asarray(matrix.indices)
+
     def only_column(self) -> IntArray:
         """The column of the one in each row, -1 where there is none; none may have several."""
         found = np.full(self.shape[0], -1)

@@ -7,6 +7,8 @@
 #include "functions.h"
 #include "likelihood.h"
 #include "search.h"
+#include "groups.h"
+#include "groups_search.h"
 
 ENTRY(lanes)(int64_t *out) { *out = LANES; }
 

@@ -11,19 +11,55 @@ J = df / d theta. Where groups are large the last term nearly cancels and is lef
 (Gauss-Newton).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from tvdbayes._array import tiny, to_host, xp
 from tvdbayes._typing import Array, IntArray
+from tvdbayes.kernel import library
+from tvdbayes.objective._compiled_groups import CompiledGroups
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._penalty import Penalty
 from tvdbayes.objective._terms import AbstractComparison, GroupTerms, Parts
+from tvdbayes.objective._units import AbstractUnits
 from tvdbayes.solvers import Accuracy
 
 __all__ = ["GroupExpansion", "GroupProblem"]
+
+
+@dataclass(frozen=True, eq=False)
+class Masses:
+    """What the tables of a block are to the units.
+
+    Parameters
+    ----------
+    data : (U, B)
+        Mass of the data in each unit.
+    atom : (Q, B)
+        Mass of each pair's atom: what its pmf is multiplied with.
+    whole : (U, B) or None
+        Mass of each unit's group, where one of two outcomes stands for both.
+    """
+
+    data: Array
+    atom: Array
+    whole: Array | None
+
+    @classmethod
+    def of(cls, units: AbstractUnits, p: Array) -> "Masses":
+        """The masses of tables p (m, B)."""
+        data, whole = units.data_mass(p), units.whole(p)
+        # A group may be without mass: rows are left out by giving them none.
+        whole = whole if whole is None else xp.maximum(whole, tiny(whole))
+        return cls(xp.maximum(data, tiny(data)), units.atom_mass(p), whole)
+
+    def take(self, index: IntArray) -> "Masses":
+        """Those of the draws with these numbers."""
+        data, atom = (part.take(index, axis=1) for part in (self.data, self.atom))
+        return Masses(data, atom, None if self.whole is None else self.whole.take(index, axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +68,8 @@ class GroupProblem:
 
     Parameters
     ----------
-    data_mass : (U, B)
-        Mass of the data in each unit.
-    atom_mass : (Q, B)
-        Mass of each pair's atom: what its pmf is multiplied with.
-    whole : (U, B) or None
-        Mass of each unit's group, where one of two outcomes stands for both.
+    p : (m, B)
+        Masses of the cells.
     anchor : array or None
         What the units reuse at every point of every draw.
     curved : bool
@@ -47,31 +79,50 @@ class GroupProblem:
     layout: Layout
     divergence: GroupTerms
     penalty: Penalty
-    data_mass: Array
-    atom_mass: Array
-    whole: Array | None
+    p: Array
     anchor: Array | None
     curved: bool
 
     @classmethod
     def make(cls, parts: Parts, divergence: GroupTerms, p: Array) -> "GroupProblem":
         """The problems of the cell masses p (m, B)."""
-        units = parts.layout.units
-        data_mass, atom_mass = units.data_mass(p), units.atom_mass(p)
-        data_mass = xp.maximum(data_mass, tiny(data_mass))
-        curved = units.curved or not parts.near
-        whole = units.whole(p)
-        # A group may be without mass: rows are left out by giving them none.
-        whole = whole if whole is None else xp.maximum(whole, tiny(whole))
-        return cls(
-            parts.layout,
-            divergence,
-            parts.penalty,
-            data_mass,
-            atom_mass,
-            whole,
-            parts.anchor,
-            curved,
+        curved = parts.layout.units.curved or not parts.near
+        return cls(parts.layout, divergence, parts.penalty, p, parts.anchor, curved)
+
+    @cached_property
+    def masses(self) -> Masses:
+        """What the tables are to the units."""
+        return Masses.of(self.layout.units, self.p)
+
+    @property
+    def data_mass(self) -> Array:
+        return self.masses.data
+
+    @property
+    def atom_mass(self) -> Array:
+        return self.masses.atom
+
+    @property
+    def whole(self) -> Array | None:
+        return self.masses.whole
+
+    @cached_property
+    def compiled(self) -> CompiledGroups | None:
+        """The same in the compiled kernel; None where that is missing or does not cover it."""
+        kernel, slots = library(), self.layout.slots
+        if kernel is None or slots is None or not self.divergence.compiled:
+            return None
+        units = self.layout.units
+        return CompiledGroups(
+            kernel,
+            slots,
+            self.penalty,
+            np.ascontiguousarray(self.p),
+            self.anchor,
+            units.group_of_unit.index.size,
+            units.n_partitions,
+            units.folded,
+            self.curved,
         )
 
     @property
@@ -84,7 +135,7 @@ class GroupProblem:
 
     @property
     def n_draws(self) -> int:
-        return len(self.data_mass.T)
+        return len(self.p.T)
 
     @property
     def kinked(self) -> bool:
@@ -92,19 +143,13 @@ class GroupProblem:
 
     @property
     def n_terms(self) -> int:
-        return len(self.data_mass)
+        return self.layout.units.group_of_unit.index.size
 
     def take(self, index: IntArray) -> "GroupProblem":
-        return GroupProblem(
-            self.layout,
-            self.divergence,
-            self.penalty,
-            self.data_mass.take(index, axis=1),
-            self.atom_mass.take(index, axis=1),
-            None if self.whole is None else self.whole.take(index, axis=1),
-            self.anchor,
-            self.curved,
-        )
+        taken = replace(self, p=self.p.take(index, axis=1))
+        if "masses" in self.__dict__:
+            taken.__dict__["masses"] = self.masses.take(index)
+        return taken
 
     def batch_size(self, n: int) -> int:
         return self.layout.batch_size(n)
@@ -128,6 +173,8 @@ class GroupProblem:
 
     def distance(self, theta: Array) -> Array:
         """The divergence alone, (B,)."""
+        if self.compiled is not None:
+            return self.compiled.distance(theta)
         units = self.layout.units
         model_mass = units.total(self.atom_mass * units.pairs.pmf(theta))
         return self._exact(model_mass)
@@ -142,8 +189,10 @@ class GroupProblem:
 
     def score(self, pool: Array) -> Array:
         penalty = self.penalty.value(pool)
-        scores = np.empty((pool.shape[1], self.n_draws))
         units = self.layout.units
+        if self.compiled is not None:
+            return self.compiled.score(units.slot_pmf(pool)) + penalty[:, None]
+        scores = np.empty((pool.shape[1], self.n_draws))
         for number, pmf in enumerate(units.pairs.pmf(pool).T):
             model_mass = units.total(self.atom_mass * pmf[:, None])
             scores[number] = self._exact(model_mass)

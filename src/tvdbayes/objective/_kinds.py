@@ -71,6 +71,8 @@ class AbstractGroupDivergence(AbstractDivergence):
     """
 
     on_groups: ClassVar[bool] = True
+    compiled: ClassVar[bool] = False
+    """Whether the compiled kernel knows it."""
 
     def problem(self, parts: Parts, p: Array) -> GroupProblem:
         return GroupProblem.make(parts, self, parts.layout.put(p))

@@ -12,6 +12,7 @@ from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.model import Model
 from tvdbayes.models.predictors import AbstractBound
 from tvdbayes.objective._pairs import Canonical, Pairs
+from tvdbayes.objective._slots import LAWS, MOST_TRIALS, Slots
 from tvdbayes.objective._tables import make_units
 from tvdbayes.objective._units import AbstractUnits, Listed
 from tvdbayes.objective.partitions import AbstractPartition, Bins, Grouping
@@ -93,6 +94,18 @@ class Layout:
             self.family, self.bound, self.cells, self.grouping, fold=self.fold, bins=self.bins
         )
         return units if self.device is None else units.put(self.device)
+
+    @cached_property
+    def slots(self) -> Slots | None:
+        """The units as lists that the kernel reads; None where it does not cover the model."""
+        law, units = self.family.compiled_pmf(folded=self.units.folded), self.units
+        covered = law in LAWS and self.device is None and self.bound.linear
+        covered &= self.cells.trials.max(initial=1.0) <= MOST_TRIALS
+        # Counts of thousands need another form of the pmf.
+        covered &= not self.family.canonical or units.pairs.canonical is not None
+        # In one parameter kinks are enumerated, many points for each draw.
+        searched = not units.exact or self.bound.n_params > 1
+        return units.slots(law) if law is not None and covered and searched else None
 
     def listed(self) -> list[Listed]:
         """The units of each partition of the ensemble, by themselves."""

@@ -65,8 +65,12 @@ class Penalty:
     def add_curvature(self, hess: Array) -> None:
         """Add the second derivative to hess (d, d, B) in place."""
         d = hess.shape[0]
-        hess += 2 * self._ridge(np.eye(d))[:, :, None]
+        hess += 2 * self.ridge_form(d)[:, :, None]
         hess[range(d), range(d)] += 2 * self.tie_break_weight
+
+    def ridge_form(self, n_params: int) -> Array:
+        """The quadratic form (d, d) of the ridge."""
+        return self._ridge(np.eye(n_params))
 
     def _ridge(self, theta: Array) -> Array:
         if self.bound is None or self.ridge == 0:

@@ -66,6 +66,7 @@ class RowProblem:
     p: Array
 
     kinked = False
+    compiled = None
 
     @classmethod
     def make(cls, layout: Layout, divergence: RowTerms, penalty: Penalty, p: Array) -> "RowProblem":

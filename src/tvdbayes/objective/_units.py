@@ -16,16 +16,17 @@ import numpy as np
 from tvdbayes._array import Device, Ones, Segments, tiny, to_host, xp
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.objective._pairs import Pairs
+from tvdbayes.objective._slots import Slots
 from tvdbayes.solvers import Accuracy
 
-__all__ = ["AbstractUnits", "Listed", "PooledUnits", "SingleUnits", "gauss_newton"]
+__all__ = ["FLOOR", "AbstractUnits", "Listed", "PooledUnits", "SingleUnits", "gauss_newton"]
 
 
 _STEADY = 80
 """Rows of a group from which sums over it hardly depend on random weights. In smaller ones steps
 without second derivatives, or with a common Jacobian, left one draw in seven uncertified."""
 
-_FLOOR = 0.02
+FLOOR = 0.02
 """Share of the mean curvature of a kink that every kink has, so that far-off ones count too."""
 
 
@@ -61,6 +62,8 @@ class AbstractUnits(ABC):
     atom_of_cell: Segments
     n_partitions: int
     group_of_unit: Segments
+    folded: bool
+    """Whether one of two outcomes stands for both."""
     exact: ClassVar[bool]
     """Whether units are cells, so that a problem in one parameter knows where its kinks are."""
     accuracy: ClassVar[Accuracy]
@@ -85,6 +88,10 @@ class AbstractUnits(ABC):
         """The same as lists, of one partition."""
 
     @abstractmethod
+    def slots(self, law: str) -> Slots:
+        """The same as lists that the kernel reads, under a law that it knows."""
+
+    @abstractmethod
     def data_mass(self, p: Array) -> Array:
         """Mass of the data in each unit, (U, B), from cell masses p (m, B)."""
 
@@ -99,6 +106,10 @@ class AbstractUnits(ABC):
     @abstractmethod
     def total(self, values: Array) -> Array:
         """Sum over the pairs of each unit: (Q, B) to (U, B)."""
+
+    @abstractmethod
+    def slot_pmf(self, theta: Array) -> Array:
+        """The pmf summed over the nodes of each slot, (n_slots, K), at points theta (d, K)."""
 
     @abstractmethod
     def of_cells(self, values: Array) -> Array:
@@ -142,6 +153,7 @@ class SingleUnits(AbstractUnits):
     atom_of_cell: Segments
 
     n_partitions: int = 1
+    folded: bool = False
     exact: ClassVar[bool] = True
 
     @property
@@ -175,6 +187,19 @@ class SingleUnits(AbstractUnits):
             atom,
         )
 
+    def slots(self, law: str) -> Slots:
+        cells, atom = np.arange(len(self.pairs.y)), self.atom_of_cell.index
+        return Slots.of(
+            law,
+            self.pairs,
+            slot_of_pair=cells,
+            atom_of_pair=atom,
+            weight=np.ones(cells.size),
+            units=(np.arange(cells.size + 1), cells),
+            atom_of_cell=atom,
+            slot_of_cell=cells,
+        )
+
     def data_mass(self, p: Array) -> Array:
         return p
 
@@ -186,6 +211,9 @@ class SingleUnits(AbstractUnits):
 
     def total(self, values: Array) -> Array:
         return values
+
+    def slot_pmf(self, theta: Array) -> Array:
+        return self.pairs.pmf(theta)
 
     def of_cells(self, values: Array) -> Array:
         return values
@@ -258,6 +286,18 @@ class PooledUnits(AbstractUnits):
             self.group_of_unit.index,
         )
 
+    def slots(self, law: str) -> Slots:
+        return Slots.of(
+            law,
+            self.pairs,
+            slot_of_pair=self.slot_of_pair.index,
+            atom_of_pair=self.atom_of_pair,
+            weight=self.node_weight[:, 0],
+            units=self.to_units.columns,
+            atom_of_cell=self.atom_of_cell.index,
+            slot_of_cell=self.from_cells.T.only_column(),
+        )
+
     def data_mass(self, p: Array) -> Array:
         summed: Array = self.to_units.T @ (self.from_cells @ p)
         return summed / self.n_partitions
@@ -272,6 +312,9 @@ class PooledUnits(AbstractUnits):
     def total(self, values: Array) -> Array:
         summed: Array = self.to_units.T @ self.slot_of_pair.total(values)
         return summed
+
+    def slot_pmf(self, theta: Array) -> Array:
+        return self.slot_of_pair.total(self.node_weight * self.pairs.pmf(theta))
 
     def of_cells(self, values: Array) -> Array:
         spread: Array = self.from_cells.T @ (self.to_units @ values)
@@ -323,7 +366,7 @@ def gauss_newton(jacobian: Array, curvature: Array) -> Array:
     The second derivatives of the pmf nearly cancel over a group, and without them the curvature is
     never negative. Measured: fewer steps, half the time.
     """
-    return _products(jacobian, curvature + _FLOOR * curvature.mean(0))
+    return _products(jacobian, curvature + FLOOR * curvature.mean(0))
 
 
 def _products(jacobian: Array, curvature: Array) -> Array:

@@ -90,6 +90,7 @@ class TVD(AbstractGroupDivergence):
     name: ClassVar[str] = "tvd"
     kinked: ClassVar[bool] = True
     folds: ClassVar[bool] = True
+    compiled: ClassVar[bool] = True
 
     def term(self, data_mass: Array, model_mass: Array) -> Array:
         return xp.maximum(data_mass - model_mass, 0.0)

@@ -6,9 +6,13 @@ does not depend on `tau`.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tvdbayes._typing import Array, IntArray
+
+if TYPE_CHECKING:
+    from tvdbayes.solvers._solution import Solution
+    from tvdbayes.solvers.newton import Newton
 
 __all__ = ["Accuracy", "Expansion", "KinkedProblem", "Point", "Problem"]
 
@@ -59,8 +63,19 @@ class Point(Protocol):
         """Value, gradient and curvature; `dual` are dual variables carried from the last step."""
 
 
+class CompiledSearch(Protocol):
+    """The same minimisations in compiled code."""
+
+    def minimise(self, start: Array, tau: float, goal: Accuracy, rules: "Newton") -> "Solution":
+        """What `Newton.minimise` finds, to rounding; each draw as if it were alone."""
+
+
 class Problem(Protocol):
     """B independent minimisations, solved together."""
+
+    @property
+    def compiled(self) -> CompiledSearch | None:
+        """The same in compiled code; None where there is none."""
 
     @property
     def n_params(self) -> int:

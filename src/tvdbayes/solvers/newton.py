@@ -75,8 +75,11 @@ class Newton:
         self, problem: Problem, start: Array, tau: float | None, goal: Accuracy
     ) -> Solution:
         """Minimise from start (d, B), smoothed from `tau` if given, to the accuracy."""
+        begin = goal.begin if tau is None else tau
+        if problem.compiled is not None:
+            return problem.compiled.minimise(start, begin, goal, self)
         found = _Found.at(start)
-        batch = _Batch.begin(problem, start, goal.begin if tau is None else tau)
+        batch = _Batch.begin(problem, start, begin)
         for _ in range(self.max_iter):
             taken, last = self._evaluate(batch, found, goal)
             open_before = batch.open_

@@ -78,7 +78,9 @@ def solve_from_pool(
 
     What is `solved` already, from the best candidate, is not solved again.
     """
-    first, *others = _choose(problem.score(pool), pool, n_starts)
+    alone = pool.shape[1] == 1
+    scores = np.zeros((1, problem.n_draws)) if alone else problem.score(pool)
+    first, *others = _choose(scores, pool, n_starts)
     solution = solved or newton(problem, pool[:, first])
     draws = np.arange(problem.n_draws)
     if problem.n_draws <= _FEW:

@@ -71,6 +71,8 @@ class _AbstractSummed(ABC):
     table: UnitMasses
     penalty: Penalty
 
+    compiled = None
+
     @property
     def n_params(self) -> int:
         """D."""

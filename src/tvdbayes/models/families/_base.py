@@ -103,6 +103,12 @@ class AbstractFamily(ABC):
         """The name of its weighted likelihood in the compiled kernel; None if that has none."""
         return None
 
+    def compiled_pmf(self, *, folded: bool) -> str | None:
+        """What the compiled kernel calls the pmf, or, folded, the probability of a yes; None if it
+        does not know it.
+        """
+        return None
+
     def cumulant(self, eta: Array, trials: Array) -> Jet:
         """The cumulant of a `canonical` family, each of one predictor's shape: K, K', K''."""
         raise NotImplementedError(f"{type(self).__name__} is not canonical.")

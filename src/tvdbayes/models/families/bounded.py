@@ -99,6 +99,9 @@ class Bernoulli(AbstractFamily):
     def compiled(self) -> str | None:
         return self.link.compiled
 
+    def compiled_pmf(self, *, folded: bool) -> str | None:
+        return self.link.compiled_pmf(folded=folded)
+
     def cumulant(self, eta: Array, trials: Array) -> Jet:
         return self.link.cumulant(eta[0])
 
@@ -179,6 +182,9 @@ class Binomial(AbstractFamily):
     @property
     def compiled(self) -> str | None:
         return self.link.compiled
+
+    def compiled_pmf(self, *, folded: bool) -> str | None:
+        return self.link.compiled_pmf(folded=folded)
 
     def cumulant(self, eta: Array, trials: Array) -> Jet:
         value, first, second = self.link.cumulant(eta[0])

@@ -121,6 +121,9 @@ class Poisson(_Counts):
     def compiled(self) -> str | None:
         return "poisson"
 
+    def compiled_pmf(self, *, folded: bool) -> str | None:
+        return self.name
+
     def cumulant(self, eta: Array, trials: Array) -> Jet:
         rate = self.mean(eta, trials)
         return rate, rate, rate

@@ -52,6 +52,10 @@ class AbstractLink(ABC):
     compiled: ClassVar[str | None] = None
     """See `AbstractFamily.compiled`, of outcomes with a largest value."""
 
+    def compiled_pmf(self, *, folded: bool) -> str | None:
+        """See `AbstractFamily`."""
+        return None
+
     def cumulant(self, eta: Array) -> Tail:
         """Minus the logarithm of the probability of failure, with derivatives."""
         (_, (value, first, second)) = self.log_tails(eta)
@@ -116,6 +120,9 @@ class Logit(AbstractLink):
     name: ClassVar[str] = "logit"
     canonical: ClassVar[bool] = True
     compiled: ClassVar[str | None] = "logit"
+
+    def compiled_pmf(self, *, folded: bool) -> str | None:
+        return "tail_logit" if folded else "successes_logit"
 
     def cumulant(self, eta: Array) -> Tail:
         # As in `log_tails`, without what belongs to successes alone; arrays are used again.
@@ -221,6 +228,9 @@ class Probit(AbstractLink):
     name: ClassVar[str] = "probit"
     compiled: ClassVar[str | None] = "probit"
 
+    def compiled_pmf(self, *, folded: bool) -> str | None:
+        return "tail_probit" if folded else None
+
     def log_tails(self, eta: Array) -> tuple[Tail, Tail]:
         yes, no = xp.array(True), xp.array(False)
         return self.log_tail(yes, eta), self.log_tail(no, eta)
@@ -285,6 +295,9 @@ class Cloglog(AbstractLink):
 
     name: ClassVar[str] = "cloglog"
     compiled: ClassVar[str | None] = "cloglog"
+
+    def compiled_pmf(self, *, folded: bool) -> str | None:
+        return "tail_cloglog" if folded else "successes_cloglog"
 
     def log_tails(self, eta: Array) -> tuple[Tail, Tail]:
         hazard = xp.exp(xp.minimum(eta, _LARGE_HAZARD))

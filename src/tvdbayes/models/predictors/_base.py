@@ -119,6 +119,8 @@ class AbstractBound(ABC):
 
     offset: Array
     """Added to the first predictor, (n_x,)."""
+    linear: ClassVar[bool] = False
+    """Whether each predictor is its design times its parameters, plus an offset."""
     designs: tuple[Array, ...]
     """Standardised columns (n_x, d_k) of each predictor."""
     slices: tuple[slice, ...]

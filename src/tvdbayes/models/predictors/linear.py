@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import qr
@@ -126,6 +127,8 @@ class BoundLinear(AbstractBound):
     constants: tuple[BoolArray, ...]
     spreads: tuple[Array, ...]
     blocks: tuple[tuple[int, ...], ...]
+
+    linear: ClassVar[bool] = True
 
     @cached_property
     def slices(self) -> tuple[slice, ...]:  # type: ignore[override]
