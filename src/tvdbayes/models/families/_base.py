@@ -162,7 +162,9 @@ class AbstractFamily(ABC):
         log_pmf, score, curvature = self.log_jet(y, eta, trials)
         pmf = xp.exp(log_pmf)
         first = pmf * score
-        return pmf, first, first[:, None] * score + pmf * curvature
+        second = first[:, None] * score
+        second += pmf * curvature
+        return pmf, first, second
 
     def power_sum(self, eta: Array, power: float, trials: Array) -> Jet:
         """Sum of ``pmf ** power`` over the support, with derivatives; density power needs it."""

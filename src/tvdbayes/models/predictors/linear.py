@@ -206,12 +206,12 @@ class BoundLinear(AbstractBound):
         """sum_i w_i z_i z_i' for each draw, as one matrix product against products of columns."""
         rows, columns = _block(self.designs[a].shape[1], self.designs[b].shape[1], a == b)
         if on_device(weights) or rows.size * weights.shape[0] <= _KEEP:
-            packed = to_host(self._kept_products[a, b].T @ weights)
+            packed = to_host(self._kept_products[a, b] @ weights)
         else:
             packed = np.zeros((rows.size, weights.shape[1]))
             for start in range(0, weights.shape[0], _CHUNK):
                 part = slice(start, start + _CHUNK)
-                packed += self._pairs(a, b, part).T @ weights[part]
+                packed += self._pairs(a, b, part) @ weights[part]
         shape = (self.designs[a].shape[1], self.designs[b].shape[1], weights.shape[1])
         out = np.empty(shape)
         out[rows, columns] = packed
@@ -220,9 +220,10 @@ class BoundLinear(AbstractBound):
         return out
 
     def _pairs(self, a: int, b: int, part: slice) -> Array:
-        left, right = self.designs[a][part], self.designs[b][part]
-        rows, columns = _block(left.shape[1], right.shape[1], a == b)
-        return left[:, rows] * right[:, columns]
+        """Products of columns, (K, n): whole columns are copied, several times faster than rows."""
+        left, right = self.designs[a][part].T.copy(), self.designs[b][part].T.copy()
+        rows, columns = _block(len(left), len(right), a == b)
+        return left[rows] * right[columns]
 
     @cached_property
     def _kept_products(self) -> dict[tuple[int, int], Array]:

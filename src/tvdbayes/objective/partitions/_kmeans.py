@@ -21,10 +21,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tvdbayes._array import in_parts
+from tvdbayes._array import Ones, in_parts
 from tvdbayes._typing import Array, IntArray
 
-__all__ = ["TIE", "Rows", "finder", "learn_centres", "move_centres", "nearest"]
+__all__ = ["TIE", "Rows", "finder", "learn_centres", "move_centres", "nearest", "squared_distances"]
 
 _CHUNK = 4096
 """Rows that a thread searches at a time."""
@@ -128,7 +128,7 @@ def learn_centres(
 
 def move_centres(z: Array, weights: Array, centres: Array, n_steps: int) -> Array:
     """Centres (G, q) after so many of Lloyd's steps, or fewer if the groups settle before."""
-    centres, n_centres = centres.copy(), len(centres)
+    n_centres, numbers, weighted = len(centres), np.arange(len(z)), weights[:, None] * z
     labels = None
     parts = [Rows.of(z[start : start + _CHUNK]) for start in range(0, len(z), _CHUNK)]
     for _ in range(n_steps):
@@ -136,11 +136,10 @@ def move_centres(z: Array, weights: Array, centres: Array, n_steps: int) -> Arra
         if labels is not None and np.array_equal(new, labels):
             break
         labels = new
-        mass = np.bincount(labels, weights, n_centres)
-        for j, column in enumerate(z.T):
-            total = np.bincount(labels, weights * column, n_centres)
-            # A centre that lost all its rows stays where it is.
-            centres[:, j] = np.where(mass > 0, total / np.maximum(mass, 1e-300), centres[:, j])
+        mass = np.bincount(labels, weights, n_centres)[:, None]
+        total = Ones.at(labels, numbers, (n_centres, len(z))) @ weighted
+        # A centre that lost all its rows stays where it is.
+        centres = np.where(mass > 0, total / np.maximum(mass, 1e-300), centres)
     return centres
 
 
@@ -153,12 +152,19 @@ def _labels(parts: list[Rows], centres: Array) -> IntArray:
 def _seeded(z: Array, weights: Array, n_centres: int, rng: np.random.Generator) -> Array:
     """k-means++: each new centre is drawn by its squared distance to those before it."""
     chosen = [int(rng.choice(len(z), p=weights / weights.sum()))]
-    gap = np.full(len(z), np.inf)
+    gap, size = np.full(len(z), np.inf), np.einsum("ij,ij->i", z, z)
     for _ in range(n_centres - 1):
-        away = z - z[chosen[-1]]
-        gap = np.minimum(gap, np.einsum("ij,ij->i", away, away))
+        gap = np.minimum(gap, squared_distances(z, size, chosen[-1:])[0])
         total = np.cumsum(weights * gap)
         if total[-1] <= 0:
             break
         chosen.append(int(np.searchsorted(total, rng.random() * total[-1], side="right")))
     return z[chosen]
+
+
+def squared_distances(z: Array, size: Array, chosen: list[int]) -> Array:
+    """From the chosen rows to all, of these squared lengths; 0 where only rounding is left."""
+    sizes = size + size[chosen][:, None]
+    away: Array = sizes - 2 * (z[chosen] @ z.T)
+    away[away <= TIE * sizes] = 0.0
+    return away

@@ -21,7 +21,13 @@ import numpy as np
 
 from tvdbayes._array import in_parts
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.objective.partitions._kmeans import TIE, Rows, finder, move_centres, nearest
+from tvdbayes.objective.partitions._kmeans import (
+    Rows,
+    finder,
+    move_centres,
+    nearest,
+    squared_distances,
+)
 
 __all__ = ["Search", "learn_cells", "learn_centres_of_many"]
 
@@ -74,11 +80,7 @@ def _seeded(z: Array, weights: Array, n_centres: int, rng: np.random.Generator) 
     chosen = new = [int(rng.choice(len(z), p=weights / weights.sum()))]
     gap = np.full(len(z), np.inf)
     while len(chosen) < n_centres:
-        sizes = size + size[new][:, None]
-        away = sizes - 2 * (z[new] @ z.T)
-        # What is left of a distance of nothing is rounding.
-        away[away <= TIE * sizes] = 0.0
-        gap = np.minimum(gap, away.min(0))
+        gap = np.minimum(gap, squared_distances(z, size, new).min(0))
         total = np.cumsum(weights * gap)
         if total[-1] <= 0:
             break
