@@ -94,6 +94,13 @@ class AbstractFamily(ABC):
         return ()
 
     @property
+    def smooth_sums(self) -> bool:
+        """Whether sums of powers of the pmf are smooth functions of one predictor alone, over a
+        long support, so that they are worth a table (see `_power_table`).
+        """
+        return False
+
+    @property
     def canonical(self) -> bool:
         """Whether the log pmf is ``y * eta - cumulant(eta)`` plus a function of y and trials."""
         return False

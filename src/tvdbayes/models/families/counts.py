@@ -90,8 +90,12 @@ class _Counts(AbstractFamily):
         nothing: BoolArray = self.mean(eta, trials) < _NOTHING
         return nothing
 
+    @property
+    def smooth_sums(self) -> bool:
+        return len(self.predictors) == 1
+
     def power_sum(self, eta: Array, power: float, trials: Array) -> Jet:
-        if len(eta) == 1 and not on_device(eta):
+        if self.smooth_sums and not on_device(eta):
             return tabulated_power_sum(self, eta, power)
         return super().power_sum(eta, power, trials)
 
