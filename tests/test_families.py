@@ -105,9 +105,10 @@ def test_power_sum_is_the_sum_over_the_support(family):
             assert np.allclose(second[:, k], (up1 - down1) / (2 * h), atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    "family", [Poisson(), Geometric(), ZeroTruncated(Poisson()), ZeroTruncated(Geometric())]
-)
+TABULATED = [Poisson(), Geometric(), ZeroTruncated(Poisson()), ZeroTruncated(Geometric())]
+
+
+@pytest.mark.parametrize("family", TABULATED)
 @pytest.mark.parametrize("power", [1.1, 1.5, 2.0])
 def test_sums_from_the_table_are_those_of_the_support(family, power):
     eta = np.random.default_rng(0).uniform(-32, 12, (1, 4, 500))
@@ -118,9 +119,7 @@ def test_sums_from_the_table_are_those_of_the_support(family, power):
         assert (np.abs(one - other) <= accuracy * plain[0]).all()
 
 
-@pytest.mark.parametrize(
-    "family", [Poisson(), Geometric(), ZeroTruncated(Poisson()), ZeroTruncated(Geometric())]
-)
+@pytest.mark.parametrize("family", TABULATED)
 def test_sums_from_the_table_are_right_at_its_points_and_ends(family):
     """Families and powers have tables of their own."""
     ends = np.array([-30.0, np.nextafter(-30, 0), np.nextafter(10, 0), 10.0])
