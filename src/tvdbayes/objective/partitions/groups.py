@@ -102,11 +102,10 @@ class KMeansGroups(AbstractPartition):
     """Ensemble of k-means partitions of covariates, offset and log trials; never looks at y.
 
     Covariate rows that hold at least 12 rows each stay groups of their own; the rest is clustered.
-    Centres are learned on a sample if there are many rows, and found in two levels if there are many
-    of both. The groups are the same in any units,
-    order and coding of the covariates, unless their design has an exact symmetry (swapping two
-    columns or levels gives the same rows): which of two equal rows a group begins at then depends
-    on the order of the columns.
+    Centres are learned on a sample if there are many rows, and the nearest is found in two levels
+    if there are many centres too. The groups are the same in any units, order and coding of the
+    covariates, unless their design has an exact symmetry (swapping two columns or levels gives the
+    same rows): which of two equal rows a group begins at then depends on the order of the columns.
 
     Parameters
     ----------
