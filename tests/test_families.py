@@ -9,13 +9,18 @@ from tvdbayes.models.families import (
     AbstractFamily,
     AbstractLink,
     Bernoulli,
+    BetaBinomial,
     Binomial,
     Cloglog,
     CustomFamily,
     Geometric,
     Logit,
+    NegativeBinomial,
     Poisson,
     Probit,
+    ZeroInflated,
+    ZeroTruncated,
+    once_per_outcome,
 )
 
 families = pytest.mark.parametrize("family", ALL_FAMILIES, ids=repr)
@@ -100,7 +105,10 @@ def test_power_sum_is_the_sum_over_the_support(family):
             assert np.allclose(second[:, k], (up1 - down1) / (2 * h), atol=1e-8)
 
 
-@pytest.mark.parametrize("family", [Poisson(), Geometric()])
+TABULATED = [Poisson(), Geometric(), ZeroTruncated(Poisson()), ZeroTruncated(Geometric())]
+
+
+@pytest.mark.parametrize("family", TABULATED)
 @pytest.mark.parametrize("power", [1.1, 1.5, 2.0])
 def test_sums_from_the_table_are_those_of_the_support(family, power):
     eta = np.random.default_rng(0).uniform(-32, 12, (1, 4, 500))
@@ -111,7 +119,7 @@ def test_sums_from_the_table_are_those_of_the_support(family, power):
         assert (np.abs(one - other) <= accuracy * plain[0]).all()
 
 
-@pytest.mark.parametrize("family", [Poisson(), Geometric()])
+@pytest.mark.parametrize("family", TABULATED)
 def test_sums_from_the_table_are_right_at_its_points_and_ends(family):
     """Families and powers have tables of their own."""
     ends = np.array([-30.0, np.nextafter(-30, 0), np.nextafter(10, 0), 10.0])
@@ -301,3 +309,36 @@ def test_a_canonical_law_is_given_by_its_cumulant(family):
     np.testing.assert_allclose(
         curvature[0, 0], np.broadcast_to(-variance, log_pmf.shape), atol=1e-12
     )
+
+
+@pytest.mark.parametrize(
+    "family",
+    [NegativeBinomial(), BetaBinomial(), ZeroInflated(NegativeBinomial())],
+    ids=["negativebinomial", "betabinomial", "zero_inflated"],
+)
+@pytest.mark.parametrize("dispersion", [0.5, 1e-9])
+def test_tables_of_outcomes_change_no_bit(family, dispersion, rng):
+    """A part of the outcomes, with and without tables of all of them."""
+    y = rng.integers(0, 8, (60, 1)).astype(float)
+    trials = np.full((60, 1), 9.0)
+    k = len(family.predictors)
+    eta = rng.normal(size=(k, 60, 5))
+    eta[1] = np.log(dispersion) + 0.1 * rng.normal(size=5)
+    for law in (family.slopes, family.jet, family.log_jet):
+        alone = law(y[:30], eta[:, :30], trials[:30])
+        with once_per_outcome(np.unique(y)):
+            tabled = [
+                law(y[part], eta[:, part], trials[part]) for part in (slice(30), slice(30, 60))
+            ]
+        for one, other in zip(alone, tabled[0], strict=True):
+            assert np.array_equal(one, other)
+
+
+def test_tables_of_outcomes_are_not_used_for_others(rng):
+    eta = rng.normal(size=(2, 4, 3))
+    eta[1] = eta[1, :1]
+    y, trials = np.array([[0.0], [3.0], [5.0], [9.0]]), np.ones((4, 1))
+    wanted = NegativeBinomial().log_jet(y, eta, trials)
+    with once_per_outcome(np.array([0.0, 3.0, 5.0])):
+        found = NegativeBinomial().log_jet(y, eta, trials)
+    assert all(np.array_equal(a, b) for a, b in zip(wanted, found, strict=True))

@@ -1,11 +1,12 @@
 """Work that is stopped, goes on, or loses a worker: nothing done is lost, no bit changes."""
 
+import io
 import logging
 import os
 import sys
+import time
 from functools import partial as with_
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -89,17 +90,37 @@ def test_work_is_logged_quietly(frame, caplog):
     assert "3000 rows" in caplog.text
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0.5, ""), (2, "\r7 draws: 50%\r            \r")])
-def test_a_notebook_shows_progress_of_what_is_slow_and_cleans_up(
-    seconds, text, monkeypatch, capsys
-):
-    clock = iter([0, seconds])
+def shown_at_last(text):
+    """The text, as soon as there is one."""
+    for _ in range(1000):
+        if found := text():
+            return found
+        time.sleep(0.01)
+    return ""
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_a_notebook_shows_progress_of_what_is_slow_and_cleans_up(slow, monkeypatch, capsys):
     monkeypatch.delenv("TVDBAYES_PROGRESS", raising=False)
     monkeypatch.setitem(sys.modules, "ipykernel", object())
-    monkeypatch.setattr(_progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(_progress, "_PATIENCE", 0.05 if slow else 60)
     with _progress.progress_bar(None, "7 draws") as report:
+        if slow:
+            # Before the first draw there is something to see.
+            seen = shown_at_last(lambda: capsys.readouterr().err)
+            assert seen == "\r7 draws: 0%"
         report(1, 2)
-    assert capsys.readouterr().err == text
+    assert capsys.readouterr().err == ("\r7 draws: 50%\r            \r" if slow else "")
+
+
+def test_a_terminal_shows_a_bar_before_the_first_draw(monkeypatch):
+    pytest.importorskip("rich")
+    seen = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", seen)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(_progress, "_PATIENCE", 0.05)
+    with _progress._bar("7 draws", at_once=False):
+        assert "7 draws" in shown_at_last(lambda: seen.getvalue() if "7" in seen.getvalue() else "")
 
 
 def test_nobody_watches_a_batch_of_notebooks(monkeypatch):

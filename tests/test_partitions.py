@@ -17,6 +17,7 @@ from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.partitions import Auto, report_groups, rows_per_group
 from tvdbayes.objective.partitions._kmeans import learn_centres, nearest
 from tvdbayes.objective.partitions._metrics import tail_metric
+from tvdbayes.objective.partitions._two_levels import Search, learn_cells, learn_centres_of_many
 
 
 def logit_rows(rng, n=600, p=3, share=0.0):
@@ -250,6 +251,65 @@ def test_kmeans_finds_separate_clusters(rng):
 
 def test_more_centres_than_points_are_not_invented(rng):
     assert len(learn_centres(np.zeros((5, 2)), np.ones(5), 4, rng)) == 1
+
+
+def within(z, labels):
+    """Variance within groups."""
+    count = np.maximum(np.bincount(labels), 1)
+    means = np.stack([np.bincount(labels, column) / count for column in z.T], axis=1)
+    return ((z - means[labels]) ** 2).sum() / len(z)
+
+
+def test_centres_of_many_rows_are_nearly_as_good_as_those_of_all_steps(rng):
+    z = rng.normal(size=(8000, 4))
+    slow = learn_centres(z, np.ones(8000), 100, rng)
+    quick = learn_centres_of_many(z, np.ones(8000), 100, rng)
+    assert quick.shape == slow.shape
+    assert within(z, nearest(z, quick)) < 1.03 * within(z, nearest(z, slow))
+
+
+def test_centres_of_many_rows_find_clusters_far_out(rng):
+    z = rng.normal(size=(6000, 3))
+    far = 50.0 * np.eye(3).repeat(20, axis=0)
+    z[:60] = far + rng.normal(size=(60, 3))
+    centres = learn_centres_of_many(z, np.ones(6000), 40, rng)
+    labels = nearest(z, centres)
+    for cluster in labels[:60].reshape(3, 20):
+        assert not np.isin(labels[60:], cluster).any()
+
+
+def test_a_weight_counts_as_so_many_rows_in_the_last_steps(rng):
+    z, heavy = rng.normal(size=(80, 2)), rng.integers(1, 4, 80).astype(float)
+    one = learn_centres_of_many(z, heavy, 1, rng)
+    np.testing.assert_allclose(one[0], np.average(z, axis=0, weights=heavy))
+
+
+def test_no_centres_are_invented_for_many_equal_rows(rng):
+    assert len(learn_centres_of_many(np.full((50, 2), 1 / 3), np.ones(50), 4, rng)) == 1
+
+
+def test_a_search_in_two_levels_finds_nearly_always_the_nearest_centre(rng):
+    z = rng.standard_t(4, size=(20_000, 4))
+    centres = learn_centres_of_many(z, np.ones(len(z)), 600, rng)
+    search = Search.among(*learn_cells(z, np.ones(len(z)), rng), [centres, centres[:50]])
+    found = search.labels(z)
+    for labels, exact in zip(found, (nearest(z, centres), nearest(z, centres[:50])), strict=True):
+        assert (labels == exact).mean() > 0.9
+        assert within(z, labels) < 1.03 * within(z, exact)
+    some = rng.permutation(len(z))[:700]
+    assert np.array_equal(search.labels(z[some])[0], found[0][some])
+
+
+def test_groups_of_many_rows_are_a_function_of_x_and_weights(rng, monkeypatch):
+    monkeypatch.setattr("tvdbayes.objective.partitions.groups._SAMPLE", 400)
+    monkeypatch.setattr("tvdbayes.objective.partitions.groups._MANY_GROUPS", 1)
+    x, y, _ = logit_rows(rng, 1000)
+    whole, part = Cells.from_rows(x, y), Cells.from_rows(x[:50], y[:50])
+    learned = KMeansGroups().learn(whole, 3, 0)
+    assert len(learned.middles) == len(learned.reach) == len(learned.centres)
+    at = {tuple(row): j for j, row in enumerate(whole.x)}
+    index = [at[tuple(row)] for row in part.x]
+    assert np.array_equal(learned.group(part).groups, learned.group(whole).groups[:, index])
 
 
 def test_the_tail_metric_does_not_depend_on_units(rng):

@@ -216,3 +216,16 @@ def test_a_fit_runs_where_standard_error_is_closed(monkeypatch):
     data = {"y": [0, 1, 2, 3] * 10}
     assert len(tb.fit("y ~ 1", data, n_draws=4, progress=True).draws) == 4
     assert len(tb.fit("y ~ 1", data, n_draws=4).draws) == 4
+
+
+def test_a_fit_in_one_process_does_not_import_joblib():
+    """Which takes a tenth of a second."""
+    script = """
+import sys, tvdbayes as tb
+tb.fit("y ~ 1", {"y": [0, 1, 2, 3] * 20}, n_draws=5)
+print("joblib" in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["False"]

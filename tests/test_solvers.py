@@ -1,4 +1,5 @@
 import itertools
+import warnings
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -7,7 +8,18 @@ import pytest
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import gammaln
 
-from tvdbayes import KLD, TVD, Bernoulli, Binomial, Cells, Hellinger, Model, Poisson
+from tvdbayes import (
+    KLD,
+    TVD,
+    Bernoulli,
+    Binomial,
+    BoundaryWarning,
+    Cells,
+    Hellinger,
+    Model,
+    Poisson,
+)
+from tvdbayes import fit as fit_formula
 from tvdbayes.experiments.released import reference_bfgs
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import ALL_DIVERGENCES
@@ -239,6 +251,25 @@ def test_modified_cholesky_leaves_positive_matrices_alone(rng):
         grad = rng.normal(size=(d, 30))
         exact = np.linalg.solve(hess.transpose(2, 0, 1), grad.T[..., None])[..., 0].T
         assert np.allclose(solve_positive(hess, grad), exact, rtol=1e-6, atol=1e-8)
+
+
+def test_a_flat_direction_gets_its_newton_step_beside_a_steep_one():
+    """As towards no overdispersion: the curvature there falls with the slope, to nothing."""
+    hess = np.array([[2e7, 1e-3], [1e-3, 3e-8]])[:, :, None]
+    grad = np.array([[5.0], [2e-8]])
+    exact = np.linalg.solve(hess[..., 0], grad[:, 0])
+    np.testing.assert_allclose(solve_positive(hess, grad)[:, 0], exact, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_nearly_all_draws_at_the_edge_of_no_overdispersion_end(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 4, 2000)
+    data = {"y": rng.poisson(np.exp(0.8 + 0.3 * x)), "x": x}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoundaryWarning)
+        fit = fit_formula("y ~ x", data, family="negativebinomial", refine=None, n_draws=100)
+    assert (fit.status == Status.CONVERGED).mean() > 0.97
 
 
 def test_modified_cholesky_always_descends(rng):

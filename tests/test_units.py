@@ -178,6 +178,17 @@ def test_groups_of_a_sample_are_the_same_in_any_units_and_coding(monkeypatch):
         assert_same_groups(wanted, found)
 
 
+@pytest.mark.parametrize("name", ["correlated", "whole numbers", "levels"])
+def test_groups_in_two_levels_are_the_same_in_any_units_and_coding(name, monkeypatch):
+    """Large tables are searched in two levels."""
+    monkeypatch.setattr("tvdbayes.objective.partitions.groups._SAMPLE", 150)
+    monkeypatch.setattr("tvdbayes.objective.partitions.groups._MANY_GROUPS", 1)
+    z, y, _, more = design(name)
+    wanted = groups(z, y, more)
+    for way in codings(z).values():
+        assert_same_groups(wanted, groups(coded(z, way), y, more))
+
+
 @pytest.mark.parametrize("name", ["one column", "correlated", "levels", "offset", "trials"])
 def test_estimates_are_the_same_in_any_units_and_coding(name):
     z, y, family, more = design(name)

@@ -2,13 +2,16 @@
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Timer
 
 __all__ = ["Report", "progress_bar"]
 
 Report = Callable[[int, int], None]
+
+_PATIENCE = 1.0
+"""Seconds before anything is shown."""
 
 
 @contextmanager
@@ -32,34 +35,53 @@ def progress_bar(wanted: bool | None, label: str) -> Iterator[Report | None]:
 
 @contextmanager
 def _bar(label: str, at_once: bool) -> Iterator[Report]:
-    """On a terminal."""
+    """On a terminal; it moves to and fro until the first draws are there."""
     from rich.console import Console
     from rich.progress import Progress
 
-    started = time.monotonic()
     with Progress(console=Console(stderr=True), transient=True, disable=False) as bar:
         task = bar.add_task(label, total=None, visible=at_once)
 
         def update(done: int, total: int) -> None:
-            late = time.monotonic() - started > 1
-            bar.update(task, completed=done, total=total, visible=at_once or late)
+            bar.update(task, completed=done, total=total)
 
-        yield update
+        with _after_a_second(lambda: bar.update(task, visible=True)):
+            yield update
 
 
 @contextmanager
 def _line(label: str, at_once: bool) -> Iterator[Report]:
     """In a notebook: a line of text that is written over, since widgets may not be installed."""
-    started, shown = time.monotonic(), ""
+    share, shown = 0.0, ""
+    visible = at_once
+
+    def show() -> None:
+        nonlocal shown, visible
+        visible, shown = True, f"{label}: {share:.0%}"
+        print(f"\r{shown}", end="", file=sys.stderr, flush=True)
 
     def update(done: int, total: int) -> None:
-        nonlocal shown
-        if at_once or time.monotonic() - started > 1:
-            shown = f"{label}: {done / max(total, 1):.0%}"
-            print(f"\r{shown}", end="", file=sys.stderr, flush=True)
+        nonlocal share
+        share = done / max(total, 1)
+        if visible:
+            show()
 
     try:
-        yield update
+        with _after_a_second(show):
+            yield update
     finally:
         if shown:
             print(f"\r{' ' * len(shown)}\r", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _after_a_second(show: Callable[[], None]) -> Iterator[None]:
+    """Show what is under way if it takes longer, also while there is nothing to report yet."""
+    timer = Timer(_PATIENCE, show)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()

@@ -8,7 +8,7 @@ import numpy as np
 
 from tvdbayes._array import Device, Segments, compiled, on_device
 from tvdbayes._typing import Array
-from tvdbayes.models.families import AbstractFamily, Jet
+from tvdbayes.models.families import AbstractFamily, Jet, once_per_outcome
 from tvdbayes.models.predictors import AbstractBound
 
 __all__ = ["Pairs"]
@@ -168,15 +168,21 @@ class Pairs:
         if size >= len(self.y):
             return law(self.y, eta, self.trials)
         whole: list[Array] = []
-        for start in range(0, len(self.y), size):
-            part = slice(start, start + size)
-            results = law(self.y[part], eta[:, part], self.trials[part])
-            if not whole:
-                shape = (len(self.y), eta.shape[-1])
-                whole = [np.empty(r.shape[:-2] + shape) for r in results]
-            for array, result in zip(whole, results, strict=True):
-                array[..., part, :] = result
+        with once_per_outcome(self.outcomes):
+            for start in range(0, len(self.y), size):
+                part = slice(start, start + size)
+                results = law(self.y[part], eta[:, part], self.trials[part])
+                if not whole:
+                    shape = (len(self.y), eta.shape[-1])
+                    whole = [np.empty(r.shape[:-2] + shape) for r in results]
+                for array, result in zip(whole, results, strict=True):
+                    array[..., part, :] = result
         return tuple(whole)
+
+    @cached_property
+    def outcomes(self) -> Array:
+        """The distinct outcomes."""
+        return np.unique(self.y)
 
     def pullback_slope(self, slope: Array) -> Array:
         """Gradient in theta from the derivative in the predictors of the pairs, (k, Q, B)."""

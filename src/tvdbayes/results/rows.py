@@ -138,6 +138,8 @@ def surprise_of_dropped(masses: Masses, theta: Array, n_obs: float, kept: Array)
 
     0 where less than half of a cell is dropped; ``kept`` (m, B) is the share that is not.
     """
+    if not (kept < MOSTLY).any():
+        return np.zeros(kept.shape)
     tail = np.maximum(tail_probability(masses.layout, theta), _LEAST)
     return np.where(kept < MOSTLY, np.maximum(masses.surprise(n_obs), -np.log10(tail)), 0.0)
 

@@ -14,17 +14,21 @@ __all__ = ["solve_positive"]
 
 
 def solve_positive(hess: Array, grad: Array, floor: float = 1e-10) -> Array:
-    """Solve ``H step = grad`` for hess (d, d, B), with H made positive definite where it is not."""
+    """Solve ``H step = grad`` for hess (d, d, B), with H made positive definite where it is not.
+
+    A pivot is judged beside the curvature of its own parameter, so that a parameter that is flat
+    beside a kink has a Newton step too.
+    """
     d = grad.shape[0]
-    smallest = floor * np.maximum(np.abs(hess[range(d), range(d)]).max(0), 1e-100)
+    smallest = floor * np.maximum(np.abs(hess[range(d), range(d)]), 1e-100)
     definite = np.ones(grad.shape[1], bool)
     factor = np.empty_like(hess)
     pivots = np.empty_like(grad)
     solution = grad.copy()
     for j in range(d):
         column = hess[j:, j] - np.einsum("ikb,kb->ib", factor[j:, :j], pivots[:j] * factor[j, :j])
-        definite &= column[0] >= smallest
-        pivots[j] = np.maximum(column[0], smallest)
+        definite &= column[0] >= smallest[j]
+        pivots[j] = np.maximum(column[0], smallest[j])
         factor[j:, j] = column / pivots[j]
         solution[j + 1 :] -= factor[j + 1 :, j] * solution[j]
     solution /= pivots

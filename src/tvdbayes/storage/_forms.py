@@ -171,7 +171,14 @@ def _check_groups(groups: LearnedGroups) -> None:
     within = all(0 <= j < n_features for j in groups.columns)
     fits = len(groups.origin) == len(groups.columns) and len(groups.maps) == len(groups.centres)
     pairs = zip(groups.maps, groups.centres, strict=False)
-    if not (within and fits and all(a.shape[1] == b.shape[1] for a, b in pairs)):
+    fits = fits and all(a.shape[1] == b.shape[1] for a, b in pairs)
+    cells = list(zip(groups.middles, groups.reach, strict=False))
+    searched = len(groups.middles) == len(groups.reach) and len(cells) in (0, len(groups.maps))
+    searched = searched and all(
+        (len(a), a.shape[1]) == (len(b), c.shape[1])
+        for (a, b), c in zip(cells, groups.centres, strict=False)
+    )
+    if not (within and fits and searched):
         raise StorageError("its groups do not belong to its covariates")
 
 
@@ -211,6 +218,7 @@ _ALL = (
         _check_groups,
         **{"origin": "q", "maps": "q*", "centres": "**"},
         **{"common": "cp", "common_offset": "c", "common_trials": "c"},
+        **{"middles": "**", "reach": "*"},
     ),
     form_of(Bins, lows="b", highs="b"),
     form_of(PreparedSearch, reference="s", likelihood_fit="s", pool="s*", shift="s"),

@@ -88,9 +88,10 @@ def _of_groups(layout: Layout, p: Array, theta: Array, n_obs: float) -> Array:
     scale = n_obs * layout.units.n_partitions
 
     def too_many(data: Array, model: Array) -> BoolArray:
-        surplus: BoolArray = (data > model) & (
-            poisson_tail(scale * data, scale * model) < _GROUP_LEVEL
-        )
+        surplus: BoolArray = data > model
+        # The tail is slow, and of no interest elsewhere.
+        tail = poisson_tail(scale * data[surplus], scale * model[surplus])
+        surplus[surplus] = tail < _GROUP_LEVEL
         return surplus
 
     return good_share(layout, p, theta, too_many)

@@ -1,6 +1,7 @@
 """The distribution of the outcome given its linear predictors, one family per class."""
 
 from tvdbayes.models.families._base import AbstractFamily, Jet, odd_trials
+from tvdbayes.models.families._by_outcome import once_per_outcome
 from tvdbayes.models.families.bounded import Bernoulli, BetaBinomial, Binomial
 from tvdbayes.models.families.categorical import Categorical, Ordinal
 from tvdbayes.models.families.censored import Censored
@@ -40,6 +41,7 @@ __all__ = [
     "ZeroTruncated",
     "neighbours",
     "odd_trials",
+    "once_per_outcome",
 ]
 
 ALL_LINKS: tuple[AbstractLink, ...] = (Logit(), Probit(), Cloglog())

@@ -94,6 +94,13 @@ class AbstractFamily(ABC):
         return ()
 
     @property
+    def smooth_sums(self) -> bool:
+        """Whether sums of powers of the pmf are smooth functions of one predictor alone, over a
+        long support, so that they are worth a table (see `_power_table`).
+        """
+        return False
+
+    @property
     def canonical(self) -> bool:
         """Whether the log pmf is ``y * eta - cumulant(eta)`` plus a function of y and trials."""
         return False
@@ -173,7 +180,9 @@ class AbstractFamily(ABC):
         log_pmf, score, curvature = self.log_jet(y, eta, trials)
         pmf = xp.exp(log_pmf)
         first = pmf * score
-        return pmf, first, first[:, None] * score + pmf * curvature
+        second = first[:, None] * score
+        second += pmf * curvature
+        return pmf, first, second
 
     def power_sum(self, eta: Array, power: float, trials: Array) -> Jet:
         """Sum of ``pmf ** power`` over the support, with derivatives; density power needs it."""

@@ -1,11 +1,10 @@
 """The negative binomial pmf with a real size, which two families use."""
 
-from collections.abc import Callable
-
-from tvdbayes._array import HALF_LOG_2PI, excess_exp, known, stirling_error, xp
+from tvdbayes._array import HALF_LOG_2PI, excess_exp, stirling_error, xp
 from tvdbayes._typing import Array
+from tvdbayes.models.families._by_outcome import by_outcome
 
-__all__ = ["by_outcome", "log_negbin"]
+__all__ = ["log_negbin"]
 
 
 def log_negbin(y: Array, size: Array, log_mean: Array) -> Array:
@@ -20,20 +19,15 @@ def log_negbin(y: Array, size: Array, log_mean: Array) -> Array:
     away = (count - mean) / (size + mean)
     far = xp.log(size + count) - xp.log(size + mean)
     drift = xp.where(xp.abs(away) < 0.5, xp.log1p(xp.clip(away, -0.5, 0.5)), far)
-    peak = 0.5 * (xp.log(size) - xp.log(size + count) - xp.log(count)) - HALF_LOG_2PI
-    peak += stirling_error(size + count) - stirling_error(size) - stirling_error(count)
+    peak = by_outcome(_peak, y, size)
     deviance = size * excess_exp(drift) + count * excess_exp(log_mean - xp.log(count) + drift)
     value: Array = xp.where(y > 0, peak - deviance, -size * xp.log1p(mean / size))
     return value
 
 
-def by_outcome(law: Callable[[Array, Array], Array], y: Array, size: Array) -> Array:
-    """``law(y, size)`` (..., Q, B), once for each distinct y where all rows have the same size.
-
-    This is the usual case, a dispersion without covariates, and special functions are slow.
-    """
-    column = y.ndim == 2 and y.shape[1] == 1 and size.ndim == 2 and len(y) > 1
-    if column and known((size == size[:1]).all(), False):
-        outcomes, index = xp.unique(y[:, 0], return_inverse=True)
-        return law(outcomes[:, None], size[:1]).take(index, axis=-2)
-    return law(y, size)
+def _peak(y: Array, size: Array) -> Array:
+    """The largest log pmf that y can have, for y above 0."""
+    count = xp.maximum(y, 1.0)
+    peak = 0.5 * (xp.log(size) - xp.log(size + count) - xp.log(count)) - HALF_LOG_2PI
+    peak += stirling_error(size + count) - stirling_error(size) - stirling_error(count)
+    return peak

@@ -31,7 +31,8 @@ from tvdbayes._array import (
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.models.families._base import AbstractFamily, Jet, from_triangle
-from tvdbayes.models.families._negbin import by_outcome, log_negbin
+from tvdbayes.models.families._by_outcome import by_outcome
+from tvdbayes.models.families._negbin import log_negbin
 from tvdbayes.models.families._support import CERTAIN, LARGE_DISPERSION, SMALL, bump_nodes
 from tvdbayes.models.families.links import AbstractLink, Logit, require_link
 
@@ -307,9 +308,10 @@ class BetaBinomial(AbstractFamily):
         a, b = prob * size, rest * size
         if known(xp.max(trials) <= _FEW_TRIALS, False):
             most = int(xp.max(trials))
-            (log_a, in_a, aa), (log_b, in_b, bb), (log_whole, whole, whole_2) = (
-                _rising(n, r, most) for n, r in ((y, a), (failures, b), (trials, size))
+            (log_a, in_a, aa), (log_b, in_b, bb) = (
+                _rising(n, r, most) for n, r in ((y, a), (failures, b))
             )
+            log_whole, whole, whole_2 = by_outcome(_rising_whole, trials + 0 * y, size)
             value = gammaln(trials + 1) - gammaln(y + 1) - gammaln(failures + 1)
             value = value + log_a + log_b - log_whole
         else:
@@ -339,7 +341,7 @@ class BetaBinomial(AbstractFamily):
         failures, a = trials - y, prob * size
         b = size - a
         log_pmf = gammaln(y + a) - gammaln(a) + (gammaln(failures + b) - gammaln(b))
-        log_pmf += by_outcome(lambda n, s: gammaln(s) - gammaln(n + s), trials + 0 * y, size)
+        log_pmf += by_outcome(_falling, trials + 0 * y, size)
         log_pmf += gammaln(trials + 1) - gammaln(y + 1) - gammaln(failures + 1)
         whole = by_outcome(digamma_gap, trials + 0 * y, size)
         in_a, in_b = psi(y + a) - psi(a) - whole, psi(failures + b) - psi(b) - whole
@@ -385,6 +387,18 @@ def _rising(n: Array, r: Array, most: int) -> tuple[Array, Array, Array]:
         first += share
         second -= share * share
     return log, first, second
+
+
+def _rising_whole(n: Array, r: Array) -> Array:
+    """The same for all factors of the largest n, (3, ...)."""
+    whole: Array = xp.stack(_rising(n, r, int(xp.max(n))))
+    return whole
+
+
+def _falling(n: Array, r: Array) -> Array:
+    """Minus the logarithm of r (r + 1) ... (r + n - 1)."""
+    log: Array = gammaln(r) - gammaln(n + r)
+    return log
 
 
 def _all_outcomes(trials: Array, ndim: int) -> tuple[Array, Array]:

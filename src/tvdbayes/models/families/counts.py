@@ -35,7 +35,8 @@ from tvdbayes._array import (
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes._validate import LARGEST
 from tvdbayes.models.families._base import AbstractFamily, Jet, from_triangle
-from tvdbayes.models.families._negbin import by_outcome, log_negbin
+from tvdbayes.models.families._by_outcome import by_outcome
+from tvdbayes.models.families._negbin import log_negbin
 from tvdbayes.models.families._power_table import tabulated_power_sum
 from tvdbayes.models.families._support import (
     LARGE_DISPERSION,
@@ -89,8 +90,12 @@ class _Counts(AbstractFamily):
         nothing: BoolArray = self.mean(eta, trials) < _NOTHING
         return nothing
 
+    @property
+    def smooth_sums(self) -> bool:
+        return len(self.predictors) == 1
+
     def power_sum(self, eta: Array, power: float, trials: Array) -> Jet:
-        if len(eta) == 1 and not on_device(eta):
+        if self.smooth_sums and not on_device(eta):
             return tabulated_power_sum(self, eta, power)
         return super().power_sum(eta, power, trials)
 
@@ -223,8 +228,10 @@ class NegativeBinomial(_Counts):
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         log_mean = xp.minimum(eta[0], _LARGE)
         mean, size = xp.exp(log_mean), self._size(eta)
-        kept = size / (size + mean)
-        off, mixed = (y - mean) * kept, (y - mean) * kept * (mean / (size + mean))
+        total, away = size + mean, y - mean
+        kept = size / total
+        off = away * kept
+        mixed = off * (mean / total)
         if known(xp.max(y, initial=0.0) + xp.max(size) > _PLAIN_LOG, True):
             value = log_negbin(y, size, log_mean)
             # Of size * (log(size + mean) - psi(size + y) + psi(size)), large terms are taken out.
@@ -236,8 +243,8 @@ class NegativeBinomial(_Counts):
             value = rising + y * (log_mean - xp.log(size) - more) - size * more
             gap = size * more - lag
         first = xp.stack([off, gap + off])
-        main = -mean * kept * ((size + y) / (size + mean))
-        own = curvature - gap - mixed - (kept * (size / (size + y))) * (y - mean)
+        main = -mean * kept * ((size + y) / total)
+        own = curvature - gap - mixed - (kept * (size / (size + y))) * away
         return value, first, from_triangle([main], [-mixed, own])
 
     def slopes(self, y: Array, eta: Array, trials: Array) -> tuple[Array, Array]:

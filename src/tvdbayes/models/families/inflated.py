@@ -19,10 +19,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from tvdbayes._array import log1m_exp, xp
+from tvdbayes._array import log1m_exp, on_device, xp
 from tvdbayes._errors import FamilyError
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.models.families._base import AbstractFamily, Jet, bordered
+from tvdbayes.models.families._power_table import tabulated_power_sum
 from tvdbayes.models.families._support import CERTAIN
 from tvdbayes.models.families._wrapper import AbstractWrapper
 from tvdbayes.models.families.links import Logit
@@ -184,6 +185,15 @@ class ZeroTruncated(AbstractWrapper):
             score + odds * zero_1,
             curvature + odds * zero_2 + odds * (1 + odds) * zero_1[:, None] * zero_1,
         )
+
+    @property
+    def smooth_sums(self) -> bool:
+        return self.base.smooth_sums
+
+    def power_sum(self, eta: Array, power: float, trials: Array) -> Jet:
+        if self.smooth_sums and not on_device(eta):
+            return tabulated_power_sum(self, eta, power)
+        return super().power_sum(eta, power, trials)
 
     def mean(self, eta: Array, trials: Array) -> Array:
         return self.base.mean(eta, trials) / self._seen(eta, trials)

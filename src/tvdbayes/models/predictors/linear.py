@@ -214,12 +214,12 @@ class BoundLinear(AbstractBound):
             left, right = self.designs[a], self.designs[b]
             return np.stack([(left.T * w) @ right for w in weights.T], axis=-1)
         if on_device(weights) or rows.size * weights.shape[0] <= _KEEP:
-            packed = to_host(self._kept_products[a, b].T @ weights)
+            packed = to_host(self._kept_products[a, b] @ weights)
         else:
             packed = np.zeros((rows.size, weights.shape[1]))
             for start in range(0, weights.shape[0], _CHUNK):
                 part = slice(start, start + _CHUNK)
-                packed += self._pairs(a, b, part).T @ weights[part]
+                packed += self._pairs(a, b, part) @ weights[part]
         shape = (self.designs[a].shape[1], self.designs[b].shape[1], weights.shape[1])
         out = np.empty(shape)
         out[rows, columns] = packed
@@ -228,9 +228,10 @@ class BoundLinear(AbstractBound):
         return out
 
     def _pairs(self, a: int, b: int, part: slice) -> Array:
-        left, right = self.designs[a][part], self.designs[b][part]
-        rows, columns = _block(left.shape[1], right.shape[1], a == b)
-        return left[:, rows] * right[:, columns]
+        """Products of columns, (K, n): whole columns are copied, several times faster than rows."""
+        left, right = self.designs[a][part].T.copy(), self.designs[b][part].T.copy()
+        rows, columns = _block(len(left), len(right), a == b)
+        return left[rows] * right[columns]
 
     @cached_property
     def _kept_products(self) -> dict[tuple[int, int], Array]:

@@ -15,19 +15,22 @@ Lloyd, S. (1982). Least squares quantization in PCM. IEEE Transactions on Inform
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tvdbayes._array import in_parts
+from tvdbayes._array import Ones, in_parts
 from tvdbayes._typing import Array, IntArray
 
-__all__ = ["learn_centres", "nearest"]
+__all__ = ["TIE", "Rows", "finder", "learn_centres", "move_centres", "nearest", "squared_distances"]
 
 _CHUNK = 4096
-"""Rows whose distances to all centres are computed at a time; they stay in the cache."""
+"""Rows that a thread searches at a time."""
+
+_SCORES = 1 << 17
+"""Distances that are computed at a time; they stay in the cache."""
 
 _VECTOR = 32
 """Centres are filled up to a multiple of this, so that minima are taken over whole vectors."""
@@ -35,7 +38,7 @@ _VECTOR = 32
 _SINGLE = 2.0**-18
 """Scores in single precision are wrong by less than this share of the squared lengths."""
 
-_TIE = 1e-12
+TIE = 1e-12
 """The same for what counts as a tie in double precision."""
 
 
@@ -44,13 +47,13 @@ def nearest(z: Array, centres: Array) -> IntArray:
 
     It is faster the nearer the bulk of the rows is to the origin.
     """
-    near = _finder(centres)
+    near = finder(centres)
     starts = range(0, len(z), _CHUNK)
-    return np.concatenate(in_parts(lambda start: near(_Rows.of(z[start : start + _CHUNK])), starts))
+    return np.concatenate(in_parts(lambda start: near(Rows.of(z[start : start + _CHUNK])), starts))
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class Rows:
     """Some rows.
 
     Parameters
@@ -72,8 +75,12 @@ class _Rows:
         single[:, :-1] = z
         return cls(z, np.einsum("ij,ij->i", z, z), single)
 
+    def take(self, rows: slice) -> Self:
+        """Some of them."""
+        return replace(self, z=self.z[rows], size=self.size[rows], single=self.single[rows])
 
-def _finder(centres: Array) -> Callable[[_Rows], IntArray]:
+
+def finder(centres: Array) -> Callable[[Rows], IntArray]:
     """Finds the nearest centre of some rows, in single precision; double precision decides where
     that is too coarse.
     """
@@ -83,20 +90,29 @@ def _finder(centres: Array) -> Callable[[_Rows], IntArray]:
     single[-1] = np.inf
     single[:, : len(half)] = np.vstack([-centres.T, half])
 
-    def near(rows: _Rows) -> IntArray:
-        numbers = np.arange(len(rows.z))
-        # Half the squared distance, less what is the same for all centres, as one matrix product.
-        scores = rows.single @ single
-        closest: IntArray = scores.argmin(1)
-        best = scores[numbers, closest]
-        scores[numbers, closest] = np.inf
-        # NumPy finds where a minimum is faster than what it is.
-        second = scores[numbers, scores.argmin(1)]
+    n_scores = single.shape[1]
+    step = max(_SCORES // n_scores, 64)
+    offsets = n_scores * np.arange(step)
+
+    def near(rows: Rows) -> IntArray:
+        closest = np.empty(len(rows.z), np.intp)
+        gap = np.empty(len(rows.z), np.float32)
+        for start in range(0, len(rows.z), step):
+            part = slice(start, start + step)
+            # Half the squared distance, less what is the same for all centres, as one product.
+            scores = rows.single[part] @ single
+            flat, first = scores.reshape(-1), offsets[: len(scores)]
+            closest[part] = scores.argmin(1)
+            place = first + closest[part]
+            best = flat[place]
+            flat[place] = np.inf
+            # NumPy finds where a minimum is faster than what it is.
+            gap[part] = flat[first + scores.argmin(1)] - best
         size = rows.size + 2 * half[closest]
-        close = np.flatnonzero(second - best <= _SINGLE * size)
+        close = np.flatnonzero(gap <= _SINGLE * size)
         if close.size:
             exact = half - rows.z[close] @ centres.T
-            tied = exact.min(1) + _TIE * size[close]
+            tied = exact.min(1) + TIE * size[close]
             closest[close] = (exact <= tied[:, None]).argmax(1)
         return closest
 
@@ -107,38 +123,48 @@ def learn_centres(
     z: Array, weights: Array, n_centres: int, rng: np.random.Generator, n_steps: int = 30
 ) -> Array:
     """Centres (G, q) by k-means++ and Lloyd's steps."""
-    centres = _seeded(z, weights, n_centres, rng)
-    n_centres = len(centres)
+    return move_centres(z, weights, _seeded(z, weights, n_centres, rng), n_steps)
+
+
+def move_centres(z: Array, weights: Array, centres: Array, n_steps: int) -> Array:
+    """Centres (G, q) after so many of Lloyd's steps, or fewer if the groups settle before."""
+    n_centres, numbers, weighted = len(centres), np.arange(len(z)), weights[:, None] * z
     labels = None
-    parts = [_Rows.of(z[start : start + _CHUNK]) for start in range(0, len(z), _CHUNK)]
+    parts = [Rows.of(z[start : start + _CHUNK]) for start in range(0, len(z), _CHUNK)]
     for _ in range(n_steps):
         new = _labels(parts, centres)
         if labels is not None and np.array_equal(new, labels):
             break
         labels = new
-        mass = np.bincount(labels, weights, n_centres)
-        for j, column in enumerate(z.T):
-            total = np.bincount(labels, weights * column, n_centres)
-            # A centre that lost all its rows stays where it is.
-            centres[:, j] = np.where(mass > 0, total / np.maximum(mass, 1e-300), centres[:, j])
+        mass = np.bincount(labels, weights, n_centres)[:, None]
+        total = Ones.at(labels, numbers, (n_centres, len(z))) @ weighted
+        # A centre that lost all its rows stays where it is.
+        centres = np.where(mass > 0, total / np.maximum(mass, 1e-300), centres)
     return centres
 
 
-def _labels(parts: list[_Rows], centres: Array) -> IntArray:
+def _labels(parts: list[Rows], centres: Array) -> IntArray:
     """The nearest centre of each row of all parts."""
-    near = _finder(centres)
+    near = finder(centres)
     return np.concatenate(in_parts(lambda number: near(parts[number]), range(len(parts))))
 
 
 def _seeded(z: Array, weights: Array, n_centres: int, rng: np.random.Generator) -> Array:
     """k-means++: each new centre is drawn by its squared distance to those before it."""
     chosen = [int(rng.choice(len(z), p=weights / weights.sum()))]
-    gap = np.full(len(z), np.inf)
+    gap, size = np.full(len(z), np.inf), np.einsum("ij,ij->i", z, z)
     for _ in range(n_centres - 1):
-        away = z - z[chosen[-1]]
-        gap = np.minimum(gap, np.einsum("ij,ij->i", away, away))
+        gap = np.minimum(gap, squared_distances(z, size, chosen[-1:])[0])
         total = np.cumsum(weights * gap)
         if total[-1] <= 0:
             break
         chosen.append(int(np.searchsorted(total, rng.random() * total[-1], side="right")))
-    return z[chosen].copy()
+    return z[chosen]
+
+
+def squared_distances(z: Array, size: Array, chosen: list[int]) -> Array:
+    """From the chosen rows to all, of these squared lengths; 0 where only rounding is left."""
+    sizes = size + size[chosen][:, None]
+    away: Array = sizes - 2 * (z[chosen] @ z.T)
+    away[away <= TIE * sizes] = 0.0
+    return away

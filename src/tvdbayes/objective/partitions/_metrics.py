@@ -37,6 +37,9 @@ _RANK = 1e-12
 _SAME = 1e-9
 """Distances closer than this are the same but for rounding."""
 
+_ROWS = 1 << 15
+"""Rows that are computed with at a time."""
+
 _SAME_KEY = 1e-11
 """Keys closer than this, relative to their size, are the same but for rounding."""
 
@@ -87,14 +90,22 @@ def row_order(z: Array, weights: Array) -> IntArray:
     in coordinates in which all rows have unit covariance. Where rows cannot be told apart by it
     (a design with exact symmetries) they keep the order that they came in.
     """
-    u = z @ _whitening(z, weights)
-    u -= np.average(u, axis=0, weights=weights)
-    size = np.einsum("ij,ij->i", u, u)
-    weighted = (weights / weights.sum() * size)[:, None] * u
-    third, fourth = weighted.sum(0), weighted.T @ u
+    u_of_z = _whitening(z, weights)
+    middle = _mean(z, weights, lambda rows: rows @ u_of_z)
+    total, size, key = weights.sum(), np.empty(len(z)), np.empty(len(z))
+    third, fourth = np.zeros(u_of_z.shape[1]), np.zeros(2 * u_of_z.shape[1:])
+    for part in _parts(z):
+        u = z[part] @ u_of_z - middle
+        size[part] = np.einsum("ij,ij->i", u, u)
+        weighted = (weights[part] / total * size[part])[:, None] * u
+        third += weighted.sum(0)
+        fourth += weighted.T @ u
     third /= 1 + np.sqrt(third @ third)
     fourth /= np.trace(fourth)
-    key = size + u @ (third + fourth @ third) + np.einsum("ij,ij->i", u @ fourth, u)
+    for part in _parts(z):
+        u = z[part] @ u_of_z - middle
+        squared = np.einsum("ij,ij->i", u @ fourth, u)
+        key[part] = size[part] + u @ (third + fourth @ third) + squared
     order = np.argsort(key, kind="stable")
     apart = np.diff(key[order]) > _SAME_KEY * (1 + size[order[1:]])
     if not apart.all():
@@ -105,27 +116,43 @@ def row_order(z: Array, weights: Array) -> IntArray:
 def _whitening(z: Array, weights: Array) -> Array:
     """Map (q, r) under which the rows have unit covariance; it drops what others determine."""
     scale = _deviations(z, weights)
-    z = z / scale
-    size, axes = np.linalg.eigh(_covariance(z, weights))
+    size, axes = np.linalg.eigh(_covariance(z, weights, lambda rows: rows / scale))
     kept = size > _RANK * size[-1]
     found: Array = axes[:, kept] / np.sqrt(size[kept])
     # Again, for what rounding has left of a direction that is much tighter than another.
-    size, axes = np.linalg.eigh(_covariance(z @ found, weights))
+    size, axes = np.linalg.eigh(_covariance(z, weights, lambda rows: rows / scale @ found))
     again: Array = found @ (axes / np.sqrt(size))
     return again / scale[:, None]
 
 
 def _deviations(z: Array, weights: Array) -> Array:
     """Standard deviation of each column; 1 where a sample has missed all rows that differ."""
-    away = z - np.average(z, axis=0, weights=weights)
-    found = np.sqrt(np.average(away * away, axis=0, weights=weights))
-    return np.where(np.ptp(z, axis=0) > 0, found, 1.0)
+    middle = _mean(z, weights)
+    square = _mean(z, weights, lambda rows: (rows - middle) * (rows - middle))
+    return np.where(np.ptp(z, axis=0) > 0, np.sqrt(square), 1.0)
 
 
-def _covariance(z: Array, weights: Array) -> Array:
-    away = z - np.average(z, axis=0, weights=weights)
-    found: Array = (away.T * weights) @ away / weights.sum()
+def _covariance(z: Array, weights: Array, change: Callable[[Array], Array]) -> Array:
+    """Of the rows after a change."""
+    middle = _mean(z, weights, change)
+    found: Array = np.zeros(2 * middle.shape)
+    for part in _parts(z):
+        away = change(z[part]) - middle
+        found += (away.T * weights[part]) @ away
+    found /= weights.sum()
     return found
+
+
+def _mean(z: Array, weights: Array, change: Callable[[Array], Array] = lambda rows: rows) -> Array:
+    """Of the rows after a change."""
+    sums = [(change(z[part]) * weights[part][:, None]).sum(0) for part in _parts(z)]
+    found: Array = sum(sums[1:], sums[0]) / weights.sum()
+    return found
+
+
+def _parts(z: Array) -> list[slice]:
+    """Stretches of the rows, whose products stay in the cache where there are many."""
+    return [slice(start, start + _ROWS) for start in range(0, max(len(z), 1), _ROWS)]
 
 
 def _spatial_median(u: Array, weights: Array) -> Array:

@@ -199,8 +199,10 @@ def _windows(cells: Cells, grouping: Grouping, n_rows: float) -> list[tuple[Arra
         group = labels[grouping.atom_of_cell]
         order = np.lexsort((cells.y, group))
         y, counts = cells.y[order], cells.counts[order]
-        _, first, number = np.unique(group[order], return_index=True, return_inverse=True)
-        after = np.append(first[1:], len(y))[number]
+        # Where a group ends, for each of its cells.
+        last_of_group = np.append(np.diff(group[order]) > 0, True)
+        ends = np.flatnonzero(last_of_group) + 1
+        after = ends[np.cumsum(last_of_group) - last_of_group]
         reached = np.cumsum(counts)
         last = np.searchsorted(reached, (reached - counts) + n_rows - 1e-9)
         inside = last < after

@@ -4,7 +4,9 @@ A group has about ``size * max(12, min(n / (8 d), sqrt(n)))`` rows, for n rows a
 larger groups have less bias, about 0.6 / (rows per group) of a slope, and resist wrong rows less.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +17,7 @@ from tvdbayes.data.cells import Cells
 from tvdbayes.objective.partitions._base import AbstractPartition, Distinct, Grouping
 from tvdbayes.objective.partitions._kmeans import learn_centres, nearest
 from tvdbayes.objective.partitions._metrics import METRICS, row_order
+from tvdbayes.objective.partitions._two_levels import Search, learn_cells, learn_centres_of_many
 
 __all__ = [
     "ENOUGH_ROWS",
@@ -31,6 +34,9 @@ ENOUGH_ROWS = 12
 
 _SAMPLE = 20_000
 """Rows that metrics and centres are learned on, if there are more."""
+
+_MANY_GROUPS = 512
+"""Groups from which a search in two levels saves time."""
 
 
 def rows_per_group(n_obs: float, n_params: int) -> float:
@@ -96,10 +102,10 @@ class KMeansGroups(AbstractPartition):
     """Ensemble of k-means partitions of covariates, offset and log trials; never looks at y.
 
     Covariate rows that hold at least 12 rows each stay groups of their own; the rest is clustered.
-    Centres are learned on a sample if there are many rows. The groups are the same in any units,
-    order and coding of the covariates, unless their design has an exact symmetry (swapping two
-    columns or levels gives the same rows): which of two equal rows a group begins at then depends
-    on the order of the columns.
+    Centres are learned on a sample if there are many rows, and the nearest is found in two levels
+    if there are many centres too. The groups are the same in any units, order and coding of the
+    covariates, unless their design has an exact symmetry (swapping two columns or levels gives the
+    same rows): which of two equal rows a group begins at then depends on the order of the columns.
 
     Parameters
     ----------
@@ -136,19 +142,29 @@ class KMeansGroups(AbstractPartition):
         origin = np.quantile(z, 0.5, axis=0, method="lower") if moves.any() else np.zeros(0)
         z = z - origin
         order = row_order(z, weights) if moves.any() else np.arange(len(z))
+        learn = learn_centres_of_many if len(order) > _SAMPLE else learn_centres
         base = rows_per_group(cells.n_obs, n_params)
-        maps, centres = [], []
+        n_groups = [max(2, round(weights.sum() / (kind.size * base))) for kind in self.kinds]
+        in_cells = len(order) > _SAMPLE and max(n_groups) > _MANY_GROUPS
+        learned: dict[str, tuple[Array, list[tuple[Array, Array]]]] = {}
+        maps, centres, found = [], [], []
         for kind_number, kind in enumerate(self.kinds):
             if not moves.any():
                 break
             rng = np.random.default_rng([seed, kind_number])
             rows = _sample(order, rng)
-            metric = METRICS[kind.metric](z[rows], weights[rows])
-            n_groups = max(2, round(weights.sum() / (kind.size * base)))
+            if kind.metric not in learned:
+                metric = METRICS[kind.metric](z[rows], weights[rows])
+                mapped = z[rows] @ metric
+                cell = [learn_cells(mapped, weights[rows], rng)] if in_cells else []
+                learned[kind.metric] = metric, cell
+            metric, cell = learned[kind.metric]
+            n = n_groups[kind_number]
             for _ in range(kind.copies):
-                rows = _sample(order, rng, 10 * n_groups)
+                rows = _sample(order, rng, 10 * n)
                 maps.append(metric)
-                centres.append(learn_centres(z[rows] @ metric, weights[rows], n_groups, rng))
+                centres.append(learn(z[rows] @ metric, weights[rows], n, rng))
+            found += cell * kind.copies
         columns = tuple(np.flatnonzero(moves).tolist())
         return LearnedGroups(
             columns,
@@ -158,6 +174,8 @@ class KMeansGroups(AbstractPartition):
             cells.x[common],
             cells.offset[common],
             cells.trials[common],
+            tuple(middles for middles, _ in found),
+            tuple(reach for _, reach in found),
         )
 
     def group(self, cells: Cells) -> Grouping:
@@ -181,6 +199,8 @@ class LearnedGroups(AbstractPartition):
         The centres of each partition.
     common, common_offset, common_trials : (n, p), (n,), (n,)
         Covariate rows that are groups of their own.
+    middles, reach : tuple of (C, r) and of (C,)
+        Where there are many rows and groups: the cells of each partition's search.
     """
 
     columns: tuple[int, ...]
@@ -190,6 +210,8 @@ class LearnedGroups(AbstractPartition):
     common: Array
     common_offset: Array
     common_trials: Array
+    middles: tuple[Array, ...] = ()
+    reach: tuple[Array, ...] = ()
 
     name: ClassVar[str] = "kmeans"
     thin: ClassVar[float] = np.inf
@@ -201,16 +223,26 @@ class LearnedGroups(AbstractPartition):
         own = _find_rows(z, _features(self.common, self.common_offset, self.common_trials))
         clustered = own < 0
         z = z[clustered][:, list(self.columns)] - self.origin
-        labels = []
-        for metric, centres in zip(self.maps, self.centres, strict=True):
-            label = own + len(centres)
-            if clustered.any():
-                label[clustered] = nearest(z @ metric, centres)
-            labels.append(label)
+        labels = [own + len(centres) for centres in self.centres]
+        if clustered.any():
+            for label, closest in zip(labels, self._closest(z), strict=True):
+                label[clustered] = closest
         if not labels:
             # One x row alone was left to cluster: it, and whatever is new, is the rest.
             labels.append(np.where(clustered, len(self.common), own))
         return Grouping(cells.x_index, rows, np.array(labels, np.int32))
+
+    def _closest(self, z: Array) -> list[IntArray]:
+        """The nearest centre of each row in each partition."""
+        labels: list[IntArray] = []
+        for first, last in _runs(self.maps):
+            mapped, centres = z @ self.maps[first], self.centres[first:last]
+            if self.middles:
+                search = Search.among(self.middles[first], self.reach[first], centres)
+                labels += search.labels(mapped)
+            else:
+                labels += [nearest(mapped, one) for one in centres]
+        return labels
 
 
 @dataclass(frozen=True)
@@ -266,6 +298,16 @@ def _sample(order: IntArray, rng: np.random.Generator, at_least: int = 0) -> Int
     if len(order) <= most:
         return order
     return order[np.sort(rng.choice(len(order), most, replace=False))]
+
+
+def _runs(maps: Sequence[Array]) -> list[tuple[int, int]]:
+    """First and last of partitions, next to each other, that have the same metric."""
+    starts = [
+        number
+        for number, one in enumerate(maps)
+        if number == 0 or not np.array_equal(one, maps[number - 1])
+    ]
+    return list(pairwise([*starts, len(maps)]))
 
 
 def _find_rows(x: Array, known: Array) -> IntArray:

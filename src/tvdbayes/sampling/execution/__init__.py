@@ -4,6 +4,8 @@ Every block is computed with one BLAS thread and in the same shapes wherever it 
 are the same bit for bit. A block whose worker dies is done again, never dropped.
 """
 
+import sys
+
 from tvdbayes.sampling.execution._clusters import CLUSTERS, AbstractCluster, Dask, OnCluster, Ray
 from tvdbayes.sampling.execution._executors import AbstractExecutor, Joblib, Serial, Threads
 from tvdbayes.sampling.execution._parents import beside
@@ -39,7 +41,8 @@ def executor_for(n_jobs: int | None, n_affordable: int, threads: bool = False) -
         Whether the work leaves room for other threads of this process, which then do what
         processes of joblib's own would do.
     """
-    if n_jobs == 1:
+    # Without joblib there is no context, and importing it takes a tenth of a second.
+    if n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules):
         return Serial()
     from joblib import cpu_count
     from joblib.parallel import get_active_backend
