@@ -95,7 +95,7 @@ class AbstractFit:
 
     @property
     def param_names(self) -> tuple[str, ...]:
-        """Names of the parameters, such as `region[T.south]` or `zero:Intercept`."""
+        """Names of the parameters, such as `age` and `region[T.south]`."""
         return self.posterior.param_names
 
     @property
