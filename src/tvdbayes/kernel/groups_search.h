@@ -9,7 +9,7 @@ enum { MOST_SWEEPS = 40 };
 
 static double largest(double a, double b) { return a < b ? b : a; }
 static double size_of(double a) { return a < 0 ? -a : a; }
-static int finite(double a) { return a - a == 0; }
+static int is_finite(double a) { return a - a == 0; }
 static double root(double a) { double out[LANES]; store(out, vsqrt(all(a))); return out[0]; }
 
 /* H x = g by the eigenvalues of H, of which the sizes are taken (Jacobi's method). In memory that
@@ -104,7 +104,7 @@ static void find_steps(const Groups *g, const Block *b, double *own)
             for (int64_t i = 0; i < d; i++) {
                 for (int64_t j = 0; j <= i; j++) {
                     h[i * d + j] = h[j * d + i] = b->hess[(i * d + j) * NB + l];
-                    lost |= !finite(h[i * d + j]);
+                    lost |= !is_finite(h[i * d + j]);
                 }
                 grad[i] = b->grad[i * NB + l];
             }
@@ -113,12 +113,12 @@ static void find_steps(const Groups *g, const Block *b, double *own)
         }
         for (int64_t i = 0; i < d; i++) {
             b->step[i * NB + l] = b->found[i * NB + l];
-            lost |= !finite(b->step[i * NB + l]);
+            lost |= !is_finite(b->step[i * NB + l]);
         }
         if (lost) {
             for (int64_t i = 0; i < d; i++) {
                 double down = b->grad[i * NB + l];
-                down = finite(down) ? down : down > 0 ? 1 : down < 0 ? -1 : 0;
+                down = is_finite(down) ? down : down > 0 ? 1 : down < 0 ? -1 : 0;
                 b->step[i * NB + l] = down;
                 most = largest(most, size_of(down));
             }
