@@ -41,24 +41,24 @@ def stop_after(n, monkeypatch):
 
 @pytest.mark.slow
 def test_ctrl_c_keeps_the_finished_draws_and_resume_gives_the_same_bits(frame, monkeypatch):
-    whole = tb.fit("y ~ x", frame, n_draws=60)
+    whole = tb.fit("y ~ x", frame, n_draws=600)
     with monkeypatch.context() as patch:
         stop_after(2, patch)
         with pytest.raises(tb.Interrupted, match="resume=partial") as stopped:
-            tb.fit("y ~ x", frame, n_draws=60)
+            tb.fit("y ~ x", frame, n_draws=600)
     partial = stopped.value.partial
     n_done = len(partial.draws)
-    assert 0 < n_done < 60
+    assert 0 < n_done < 600
     assert partial.draws.tobytes() == whole.draws[:n_done].tobytes()
     with monkeypatch.context() as patch:
         calls = stop_after(10**6, patch)
-        again = tb.fit("y ~ x", frame, n_draws=60, resume=partial)
+        again = tb.fit("y ~ x", frame, n_draws=600, resume=partial)
     assert min(calls) == 2
     for name in ("draws", "distance", "status", "kld_draws"):
         assert getattr(again, name).tobytes() == getattr(whole, name).tobytes()
-    more = tb.fit("y ~ x", frame, n_draws=80, resume=whole)
-    assert more.draws[:60].tobytes() == whole.draws.tobytes()
-    assert more.draws.tobytes() == tb.fit("y ~ x", frame, n_draws=80).draws.tobytes()
+    more = tb.fit("y ~ x", frame, n_draws=700, resume=whole)
+    assert more.draws[:600].tobytes() == whole.draws.tobytes()
+    assert more.draws.tobytes() == tb.fit("y ~ x", frame, n_draws=700).draws.tobytes()
 
 
 def test_draws_of_another_fit_are_refused(frame):
