@@ -60,10 +60,12 @@ def test_too_little_memory_is_refused_with_the_number(rng):
         tb.posterior_bootstrap(Model(Poisson()), many_cells(rng), memory_budget=1 << 20)
 
 
-def test_draws_resist_outliers_and_the_twin_does_not(rng):
+@pytest.mark.parametrize("refine", ["auto", None])
+def test_draws_resist_outliers_and_the_twin_does_not(rng, refine):
     y = rng.poisson(3, 500)
     y[:50] += 15
-    fit = tb.posterior_bootstrap(Model(Poisson()), Cells.from_rows(np.ones((500, 1)), y))
+    cells = Cells.from_rows(np.ones((500, 1)), y)
+    fit = tb.posterior_bootstrap(Model(Poisson()), cells, refine=refine)
     low, high = np.quantile(np.exp(fit.draws[:, 0]), [0.05, 0.95])
     assert low < y[50:].mean() < high
     assert np.exp(fit.kld_draws[:, 0]).min() > 3.5

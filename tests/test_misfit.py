@@ -50,8 +50,9 @@ def test_the_score_is_the_excess_by_hand():
 
 
 @pytest.mark.parametrize("make", [rate_fit, logit_fit])
-def test_scores_times_masses_add_up_to_the_distance(make):
-    fit, _ = make(bad=50)
+@pytest.mark.parametrize("refine", ["auto", None])
+def test_scores_times_masses_add_up_to_the_distance(make, refine):
+    fit, _ = make(bad=50, refine=refine)
     layout = layout_of(fit)
     theta = layout.bound.from_user(fit.minimiser[:, None])
     p = fit.cells.p[:, None]
