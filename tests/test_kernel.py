@@ -425,7 +425,9 @@ def test_what_a_fit_began_with_comes_before_the_variable(monkeypatch):
     monkeypatch.setenv("TVDBAYES_KERNEL", "numpy")
     with kernel.using("c"):
         assert kernel.name() == "c"
-    assert kernel.under(kernel.name)() == "numpy"
+        work = kernel.under(kernel.name)
+    assert kernel.name() == "numpy"
+    assert work() == "c"
 
 
 @needs_kernel

@@ -211,9 +211,11 @@ def test_single_rows_warn_by_their_name(rng):
         )
 
 
-def test_leverage_outliers_do_not_drive_the_fit(rng):
+@pytest.mark.parametrize("refine", ["auto", None])
+def test_leverage_outliers_do_not_drive_the_fit(rng, refine):
     x, y, beta = logit_rows(rng, 2000, share=0.1)
-    fit = tb.posterior_bootstrap(Model(Bernoulli()), Cells.from_rows(x, y), n_draws=60)
+    cells = Cells.from_rows(x, y)
+    fit = tb.posterior_bootstrap(Model(Bernoulli()), cells, n_draws=60, refine=refine)
     robust, ordinary = (
         np.sqrt(np.mean((b - beta) ** 2)) for b in (fit.estimate, fit.kld_minimiser)
     )
