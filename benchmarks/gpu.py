@@ -9,7 +9,7 @@ import tvdbayes as tb
 from benchmarks._designs import logit
 from benchmarks._report import Table
 from tvdbayes._array import Device
-from tvdbayes.sampling.bootstrap import plan_of
+from tvdbayes.sampling.planners import plan_of
 from tvdbayes.sampling.weights import Stream, reweight
 
 MODEL = tb.Model(tb.Bernoulli())

@@ -11,9 +11,9 @@ from benchmarks._report import Table
 from benchmarks.gpu import copy_rate
 from tvdbayes._array import Device
 from tvdbayes.experiments import AS_PUBLISHED
-from tvdbayes.sampling.bootstrap import plan_of
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.neural.trainer import Masses
+from tvdbayes.sampling.planners import plan_of
 from tvdbayes.sampling.weights import Stream, reweight
 
 NAIVE = tb.MLP(direct=False, hold_out=0.0, weight_decay=0.0)

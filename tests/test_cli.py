@@ -25,7 +25,7 @@ from tvdbayes.cli._families import named_families
 from tvdbayes.cli._outputs import draws_table, whole_folder, write_csv, write_draws
 from tvdbayes.cli._text import Column, table
 from tvdbayes.cli._words import plain, printable
-from tvdbayes.data.sources import read_file
+from tvdbayes.data.files import read_file
 from tvdbayes.fitting.story import story_of
 from tvdbayes.formula import family as _laws
 from tvdbayes.report import render

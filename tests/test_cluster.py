@@ -20,9 +20,10 @@ from tvdbayes.large.cluster.rows import AbstractRows, DaskRows, _over, _sum, _tr
 from tvdbayes.large.cluster.solve import _accuracy, _groups, _penalty, solve_rows
 from tvdbayes.large.cluster.sums import DataMasses, Likelihood, ModelMasses
 from tvdbayes.large.cluster.weights import RowWeights
-from tvdbayes.large.fit import LargeFit, fit_large
+from tvdbayes.large.fit import fit_large
 from tvdbayes.large.pieces import open_pieces
 from tvdbayes.large.profile import DataProfile
+from tvdbayes.large.record import LargeFit
 from tvdbayes.large.sample import groups_for
 from tvdbayes.large.used import Used
 from tvdbayes.objective import Layout, Objective

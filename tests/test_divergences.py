@@ -13,11 +13,8 @@ from tvdbayes import (
     SettingsError,
 )
 from tvdbayes.objective import Layout, Objective
-from tvdbayes.objective.divergences import (
-    ALL_DIVERGENCES,
-    AbstractGroupDivergence,
-    AbstractRowDivergence,
-)
+from tvdbayes.objective._kinds import AbstractGroupDivergence, AbstractRowDivergence
+from tvdbayes.objective.divergences import ALL_DIVERGENCES
 from tvdbayes.objective.partitions import Distinct, Singletons
 
 ids = [d.name for d in ALL_DIVERGENCES]

@@ -47,7 +47,8 @@ from tvdbayes.experiments.scores import (
 )
 from tvdbayes.experiments.simulated import Simulated
 from tvdbayes.experiments.zero_inflation import ZeroInflation
-from tvdbayes.sampling.bootstrap import plan_of, solve_tables
+from tvdbayes.sampling.plan import solve_tables
+from tvdbayes.sampling.planners import plan_of
 
 # Fits of few rows or draws warn, which is beside the point here.
 pytestmark = pytest.mark.filterwarnings("ignore::tvdbayes.TVDBayesWarning")

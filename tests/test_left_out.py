@@ -12,7 +12,8 @@ from tvdbayes import Bernoulli, Cells, Model, Poisson, SettingsError
 from tvdbayes.data.cells import compress
 from tvdbayes.fitting.compare_fits import compare_posteriors
 from tvdbayes.results.scores import cross_validate, fold_counts, leave_one_out, without
-from tvdbayes.sampling.bootstrap import draws_of, plan_of
+from tvdbayes.sampling.plan import draws_of
+from tvdbayes.sampling.planners import plan_of
 
 
 def rates():

@@ -16,10 +16,11 @@ from tvdbayes.models.predictors import Layers
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import ALL_DIVERGENCES
 from tvdbayes.results.prediction import NewRows, pmf
-from tvdbayes.sampling.bootstrap import plan_of, solve_tables
 from tvdbayes.sampling.neural._losses import step_loss
 from tvdbayes.sampling.neural._steps import group_steps, row_steps
 from tvdbayes.sampling.neural.trainer import Masses, bound_network, held_out_share
+from tvdbayes.sampling.plan import solve_tables
+from tvdbayes.sampling.planners import plan_of
 from tvdbayes.solvers import Status
 
 jax = pytest.importorskip("jax")

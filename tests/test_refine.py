@@ -23,7 +23,8 @@ from tvdbayes import (
 from tvdbayes.models.families import ALL_FAMILIES
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.sampling import planners
-from tvdbayes.sampling.bootstrap import plan_of, solve_tables
+from tvdbayes.sampling.plan import solve_tables
+from tvdbayes.sampling.planners import plan_of
 from tvdbayes.sampling.reweighting import explained, reweighted_fit
 from tvdbayes.sampling.weights import Stream, reweight
 

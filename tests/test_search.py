@@ -7,8 +7,7 @@ import tvdbayes as tb
 from tvdbayes import KLD, TVD, Bernoulli, Cells, Linear, Model, Poisson
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.partitions import Distinct, KMeansGroups
-from tvdbayes.sampling.bootstrap import solve_tables
-from tvdbayes.sampling.plan import calibrating_shift
+from tvdbayes.sampling.plan import calibrating_shift, solve_tables
 from tvdbayes.sampling.search import _pooled_starts, prepare
 from tvdbayes.sampling.setup import Setup
 from tvdbayes.sampling.weights import Stream, reweight

@@ -11,7 +11,7 @@ from test_trimming import cells_of, fitted
 from tvdbayes import Bernoulli, Cells, Distinct, Model, Poisson, Status
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.sampling import trimmed as _trimmed
-from tvdbayes.sampling.bootstrap import plan_of
+from tvdbayes.sampling.planners import plan_of
 from tvdbayes.sampling.weights import Prior
 from tvdbayes.solvers import newton
 from tvdbayes.trimming import RIDGE

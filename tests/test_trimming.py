@@ -27,7 +27,7 @@ from tvdbayes import (
 from tvdbayes.cli import main
 from tvdbayes.models.families import ALL_FAMILIES
 from tvdbayes.objective import Layout, Objective
-from tvdbayes.sampling.bootstrap import plan_of
+from tvdbayes.sampling.planners import plan_of
 from tvdbayes.sampling.rows_used import rows_used
 from tvdbayes.sampling.weights import Prior
 from tvdbayes.trimming import bend, far_rows, rule, surplus, trimmed_fit, widening, words

@@ -25,7 +25,7 @@ from tvdbayes._errors import TVDBayesWarning as TVDBayesWarning
 from tvdbayes._errors import WildValueWarning as WildValueWarning
 from tvdbayes.data.cells import Cells as Cells
 from tvdbayes.data.example import example_data as example_data
-from tvdbayes.data.sources import Grid as Grid
+from tvdbayes.data.grid import Grid as Grid
 from tvdbayes.estimators.linear import RobustClassifier as RobustClassifier
 from tvdbayes.estimators.linear import RobustCountRegressor as RobustCountRegressor
 from tvdbayes.estimators.networks import RobustMLPClassifier as RobustMLPClassifier
@@ -34,8 +34,8 @@ from tvdbayes.fitting import Fit as Fit
 from tvdbayes.fitting import compare as compare
 from tvdbayes.fitting import fit as fit
 from tvdbayes.fitting import load as load
-from tvdbayes.large.fit import LargeFit as LargeFit
 from tvdbayes.large.fit import fit_large as fit_large
+from tvdbayes.large.record import LargeFit as LargeFit
 from tvdbayes.models.families import Bernoulli as Bernoulli
 from tvdbayes.models.families import BetaBinomial as BetaBinomial
 from tvdbayes.models.families import Binomial as Binomial

@@ -22,33 +22,6 @@ from scipy.linalg import eigh_tridiagonal
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
 
-__all__ = [
-    "HALF_LOG_2PI",
-    "Device",
-    "Ones",
-    "Segments",
-    "compiled",
-    "digamma_gap",
-    "erfcx",
-    "excess_exp",
-    "gammainc",
-    "gammaln",
-    "gauss_sum",
-    "in_parts",
-    "known",
-    "log1m_exp",
-    "log_ndtr",
-    "ndtr",
-    "on_device",
-    "poisson_tail",
-    "psi",
-    "stirling_error",
-    "tiny",
-    "to_host",
-    "trigamma_gap",
-    "xp",
-]
-
 HALF_LOG_2PI = 0.9189385332046727
 """Half of log(2 pi): the constant of a normal density, and of Stirling's formula."""
 

@@ -9,8 +9,6 @@ import numpy as np
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
 
-__all__ = ["ElementwiseJet", "jax_numpy"]
-
 
 class ElementwiseJet:
     """An elementwise ``function(y, *eta)`` with its first and second derivatives in eta.

@@ -11,31 +11,6 @@ from typing import Any
 
 from tvdbayes._typing import BoolArray, IntArray
 
-__all__ = [
-    "BoundaryWarning",
-    "CoarseWarning",
-    "CollinearWarning",
-    "ConvergenceWarning",
-    "DataError",
-    "FamilyError",
-    "FormulaError",
-    "Interrupted",
-    "MemoryBudgetError",
-    "MissingRowsWarning",
-    "SeparationWarning",
-    "SettingsError",
-    "SmallGroupsWarning",
-    "StorageError",
-    "TVDBayesError",
-    "TVDBayesWarning",
-    "TooFewRowsWarning",
-    "WildValueWarning",
-    "first_line",
-    "hearing",
-    "listing",
-    "warn",
-]
-
 
 class TVDBayesError(ValueError):
     """The root of every error that this package raises on purpose.

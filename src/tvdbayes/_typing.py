@@ -12,9 +12,6 @@ the table streams through memory and every draw of a block takes part in it.
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
-
-__all__ = ["Array", "ArrayLike", "BoolArray", "IntArray"]
 
 # Not `NDArray`: since NumPy 2.5 it is an alias that `isinstance` refuses, and `storage` compares
 # what it reads with these.

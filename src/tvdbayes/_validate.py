@@ -15,29 +15,6 @@ import numpy as np
 from tvdbayes._errors import DataError, SettingsError, listing
 from tvdbayes._typing import Array
 
-__all__ = [
-    "LARGEST",
-    "REPAIR",
-    "REPAIR_OR_DROP",
-    "bad_trials",
-    "check_weights",
-    "did_you_mean",
-    "finite_number",
-    "has_gaps",
-    "is_number",
-    "is_whole",
-    "negative_weights",
-    "no_column",
-    "no_rows_left",
-    "not_finite",
-    "not_numbers",
-    "not_values",
-    "one_of",
-    "probability",
-    "rows_left_out",
-    "whole_number",
-]
-
 LARGEST = 2.0**53 - 1
 """The largest number of anything that is counted. Double precision cannot hold every whole number
 above it, so that a loop that counts in steps of 1 would not end."""

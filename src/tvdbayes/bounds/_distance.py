@@ -16,8 +16,6 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
 
-__all__ = ["distance_seen"]
-
 _ELEMENTS = 1 << 20
 """Pairs of a covariate row and an outcome whose probabilities are computed at a time: 8 MiB for
 each array, which stays in the cache of most processors."""

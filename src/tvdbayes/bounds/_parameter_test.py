@@ -22,8 +22,6 @@ from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
 from tvdbayes.models.predictors import AbstractBound
 
-__all__ = ["ParameterTest", "Progress"]
-
 _ELEMENTS = 1 << 20
 """Rows x simulated tables, and cells x simulated tables, in work at a time: 8 MiB for each
 array."""

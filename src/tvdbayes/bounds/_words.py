@@ -6,22 +6,11 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from numbers import Real
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tvdbayes._errors import SettingsError
-from tvdbayes._typing import Array, ArrayLike, IntArray
+from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.cells import Cells
-
-__all__ = [
-    "INDEPENDENT",
-    "AbstractGuarantee",
-    "at_least",
-    "at_most",
-    "percent",
-    "row_counts",
-    "share_of",
-    "vector",
-    "written",
-]
 
 INDEPENDENT = "rows are drawn independently from one law"
 

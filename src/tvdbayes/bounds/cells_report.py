@@ -10,8 +10,6 @@ from tvdbayes.bounds.radius import tvd_radius
 from tvdbayes.data.cells import Cells
 from tvdbayes.objective.partitions import ENOUGH_ROWS, Distinct, report_groups
 
-__all__ = ["CellsReport", "cells_report"]
-
 _AT = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Quantiles that are reported."""
 

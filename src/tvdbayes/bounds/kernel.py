@@ -18,9 +18,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tvdbayes._errors import SettingsError
-from tvdbayes._typing import Array, ArrayLike
+from tvdbayes._typing import Array
 from tvdbayes._validate import finite_number, probability
 from tvdbayes.bounds._words import (
     INDEPENDENT,
@@ -32,8 +33,6 @@ from tvdbayes.bounds._words import (
 )
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
-
-__all__ = ["KernelTVD", "kernel_tvd"]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(7)
 """Gauss nodes for each part: exact for polynomials of degree 13."""

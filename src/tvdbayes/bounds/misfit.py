@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tvdbayes._errors import SettingsError
-from tvdbayes._typing import Array, ArrayLike
+from tvdbayes._typing import Array
 from tvdbayes._validate import one_of, probability
 from tvdbayes.bounds._distance import distance_seen
 from tvdbayes.bounds._words import (
@@ -35,8 +36,6 @@ from tvdbayes.results.scores import fold_counts, loses_a_column, part_of
 from tvdbayes.sampling.bootstrap import posterior_bootstrap
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.posterior import Posterior
-
-__all__ = ["Design", "MisfitUpper", "fitted_half", "misfit_split", "misfit_upper"]
 
 Design = Literal["random", "fixed"]
 

@@ -9,9 +9,10 @@ simulated, so the set is valid at any n. Parameters with a larger distance are e
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tvdbayes._errors import SettingsError
-from tvdbayes._typing import Array, ArrayLike, BoolArray, IntArray
+from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes._validate import probability
 from tvdbayes.bounds._parameter_test import ParameterTest, Progress
 from tvdbayes.bounds._words import (
@@ -29,8 +30,6 @@ from tvdbayes.models.predictors import AbstractBound
 from tvdbayes.objective.partitions import AbstractPartition, Distinct
 from tvdbayes.sampling.bootstrap import posterior_bootstrap
 from tvdbayes.sampling.execution import single_threaded
-
-__all__ = ["ParameterSet", "parameter_set"]
 
 _COARSE, _FINE = 9, {1: 61, 2: 21}
 """Values along each axis, to find where the set ends and to draw it: at most 441 tests for the

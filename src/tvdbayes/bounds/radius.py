@@ -14,10 +14,11 @@ Proposition 2 of the paper has n_x + n_y cells in place of K = n_x n_y, and is f
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import poch
 
 from tvdbayes._errors import SettingsError
-from tvdbayes._typing import Array, ArrayLike
+from tvdbayes._typing import Array
 from tvdbayes._validate import finite_number, probability, whole_number
 from tvdbayes.bounds._words import (
     INDEPENDENT,
@@ -26,8 +27,6 @@ from tvdbayes.bounds._words import (
     percent,
     vector,
 )
-
-__all__ = ["Radius", "deviation", "failure_probability", "tvd_radius"]
 
 _FALSE = (
     "As printed in the paper (Proposition 2), whose alphabet should be n_x times n_y cells, not "

@@ -12,8 +12,6 @@ import numpy as np
 
 from tvdbayes.bounds._words import AbstractGuarantee, at_least, at_most, percent, share_of
 
-__all__ = ["Robustness", "robustness_radius"]
-
 
 @dataclass(frozen=True)
 class Robustness(AbstractGuarantee):

@@ -18,8 +18,6 @@ from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.summary import Summary
 from tvdbayes.sampling.tables import AbstractTable
 
-__all__ = ["Answers", "finite", "lacking", "lines_of"]
-
 _SHOWN = 10
 _MISFIT = (
     *("mean", "low", "high", "floor", "floor_high", "lower"),

@@ -15,18 +15,16 @@ from tvdbayes.cli._answers import finite, lacking
 from tvdbayes.cli._request import Request
 from tvdbayes.cli._text import echo_json, echo_notes, heading, in_words, joined, paragraph
 from tvdbayes.cli._words import noted, plain, printable
-from tvdbayes.data.sources import AbstractSource
+from tvdbayes.data.table import AbstractSource
 from tvdbayes.fitting import Fit
 from tvdbayes.fitting.progress import progress_bar
 from tvdbayes.fitting.run import draw, fit_of, survey_of, told_of_rounding
 from tvdbayes.formula.survey import Survey
 from tvdbayes.objective.partitions import Auto
 from tvdbayes.results.replicates import replicate
-from tvdbayes.sampling.bootstrap import plan_of
 from tvdbayes.sampling.options import Options
+from tvdbayes.sampling.planners import plan_of
 from tvdbayes.sampling.posterior import Posterior
-
-__all__ = ["run_check"]
 
 _ENOUGH_SECONDS = 1.0
 _REPLICATES = 200

@@ -20,8 +20,6 @@ from tvdbayes.fitting import Fit, fit
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["run_demo"]
-
 _DATA = "van_drivers.csv"
 _FORMULA = "killed ~ year + law"
 _SLIP = 10

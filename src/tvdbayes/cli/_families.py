@@ -1,7 +1,5 @@
 """``tvdbayes families``: the laws by name."""
 
-__all__ = ["named_families", "run_families", "written_names"]
-
 # Laws are imported when they are asked for: help is quick.
 
 

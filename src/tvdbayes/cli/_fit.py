@@ -21,10 +21,8 @@ from tvdbayes.cli._outputs import (
 from tvdbayes.cli._request import Request
 from tvdbayes.cli._text import echo_json, paragraph
 from tvdbayes.cli._words import noted
-from tvdbayes.data.sources import AbstractSource
+from tvdbayes.data.table import AbstractSource
 from tvdbayes.report import render
-
-__all__ = ["answer", "run_fit", "write"]
 
 
 def run_fit(

@@ -12,8 +12,6 @@ import click
 from tvdbayes._errors import Interrupted, TVDBayesError
 from tvdbayes.cli._words import plain
 
-__all__ = ["Commands"]
-
 _STOPPED = 130
 """What shells report for a command that Ctrl-C has ended."""
 

@@ -7,8 +7,6 @@ import click
 from tvdbayes._errors import SettingsError
 from tvdbayes.cli._options import examples, value_option
 
-__all__ = ["bound", "plan"]
-
 _ROWS = value_option("--rows", click.IntRange(1), "N", "Rows.", required=True)
 _DELTA = value_option(
     "--delta",

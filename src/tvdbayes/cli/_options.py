@@ -10,8 +10,6 @@ from tvdbayes._errors import TVDBayesError
 from tvdbayes.cli._words import FLAGS, plain
 from tvdbayes.sampling.options import DEFAULTS, OPTIONS
 
-__all__ = ["examples", "model_option", "value_option"]
-
 
 def examples(*lines: str, title: str = "") -> str:
     """Lines below the options that keep their breaks, which is what the first character says."""

@@ -17,16 +17,6 @@ from tvdbayes.fitting import Fit
 from tvdbayes.results.rows import SCORES
 from tvdbayes.results.tree import to_tree
 
-__all__ = [
-    "DrawsFormat",
-    "draws_table",
-    "require_writer",
-    "rows_table",
-    "whole_folder",
-    "write_csv",
-    "write_draws",
-]
-
 DrawsFormat = Literal["csv", "parquet", "netcdf"]
 
 _WRITERS: dict[DrawsFormat, tuple[str, tuple[str, ...], str]] = {

@@ -11,8 +11,6 @@ from tvdbayes.cli._text import Column, heading, in_words, number, paragraph, tab
 from tvdbayes.experiments import Report, experiment_named, reproduce, write_report
 from tvdbayes.fitting.progress import progress_bar
 
-__all__ = ["run_reproduce"]
-
 _WORDS = ("setting", "method", "criterion")
 _COLUMNS = (*_WORDS, "median", "error", "published", "difference", "agrees")
 _MOST = 40

@@ -7,13 +7,12 @@ from typing import Any, Self
 
 from tvdbayes._errors import TVDBayesWarning
 from tvdbayes.cli._stored import load_fit
-from tvdbayes.data.sources import AbstractSource, open_data, open_source
+from tvdbayes.data.sources import open_data, open_source
+from tvdbayes.data.table import AbstractSource
 from tvdbayes.fitting import Fit
 from tvdbayes.fitting.predictions import new_cells
 from tvdbayes.fitting.run import fit_with
 from tvdbayes.sampling.options import Options
-
-__all__ = ["Request"]
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,6 @@ from tvdbayes.cli._text import Column, echo_json, echo_notes, number, paragraph,
 from tvdbayes.cli._words import noted, printable
 from tvdbayes.fitting import Fit, compare, load
 
-__all__ = ["run_compare", "run_report"]
-
 
 def load_fit(path: Path) -> Fit:
     """The fit in a file."""

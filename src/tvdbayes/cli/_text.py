@@ -13,19 +13,6 @@ from rich.cells import cell_len, set_cell_size
 
 from tvdbayes.cli._words import printable
 
-__all__ = [
-    "Column",
-    "echo_json",
-    "echo_notes",
-    "heading",
-    "in_words",
-    "joined",
-    "number",
-    "paragraph",
-    "table",
-    "width",
-]
-
 _WIDEST = 120
 _NARROWEST_NAME = 12
 

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from tvdbayes._errors import hearing
 from tvdbayes.sampling.options import OPTIONS
 
-__all__ = ["FLAGS", "noted", "plain", "printable"]
-
 FLAGS = {
     name: f"--{name.removeprefix('n_').replace('_', '-')}"
     for name, option in OPTIONS.items()

@@ -11,18 +11,11 @@ from functools import reduce
 from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tvdbayes._errors import DataError, listing
-from tvdbayes._typing import Array, ArrayLike, BoolArray, IntArray
+from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes._validate import LARGEST, check_weights, no_rows_left, not_finite
-
-__all__ = [
-    "Cells",
-    "Compressed",
-    "compress",
-    "distinct_rows",
-    "totals",
-]
 
 _TABLE = 1 << 22
 """Up to this many possible keys a counting table (32 MiB) is faster than sorting."""

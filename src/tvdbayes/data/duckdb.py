@@ -14,19 +14,6 @@ import pandas as pd
 from tvdbayes._errors import DataError, SettingsError, first_line
 from tvdbayes.data.files import CSV, PARQUET, csv_names, reading, require_known
 
-__all__ = [
-    "SQL_EXTRA",
-    "category_levels",
-    "files_of",
-    "is_csv",
-    "is_pattern",
-    "names_of",
-    "open_files",
-    "register",
-    "require_cases",
-    "require_ibis",
-]
-
 SQL_EXTRA = "pip install 'tvdbayes[sql]'"
 
 _MEMORY = "1GB"

@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["example_data"]
-
 
 def example_data(n: int = 1000, *, wrong: float = 0.0, seed: int = 0) -> dict[str, NDArray[Any]]:
     """Made-up visits to a doctor, some of them wrong, to try things on.

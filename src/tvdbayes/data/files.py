@@ -14,18 +14,6 @@ import pandas as pd
 from tvdbayes._errors import DataError, first_line
 from tvdbayes.data.table import require_unique
 
-__all__ = [
-    "CSV",
-    "PARQUET",
-    "csv_names",
-    "n_rows_of",
-    "read_file",
-    "read_lines",
-    "reading",
-    "require_known",
-    "typed_text",
-]
-
 PARQUET, CSV = (".parquet", ".pq"), (".csv",)
 """Endings of files that are read."""
 

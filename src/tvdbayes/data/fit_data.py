@@ -15,9 +15,7 @@ from tvdbayes._errors import DataError
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes._validate import is_number
 from tvdbayes.data.cells import distinct_rows, totals
-from tvdbayes.data.sources import Table
-
-__all__ = ["Column", "FitData", "plain_table"]
+from tvdbayes.data.table import Table
 
 _NAMED_LEVELS = 20
 """Levels that a message lists at most."""

@@ -28,8 +28,6 @@ from tvdbayes.data.cells import distinct_rows, totals
 from tvdbayes.data.slips import no_numbers
 from tvdbayes.data.table import AbstractSource, Table, Wanted, require_unique
 
-__all__ = ["FrameSource", "open_frame"]
-
 _WIDE = (np.dtype(bool), np.dtype(np.int64), np.dtype(np.float64))
 """Types that hold the results of formulas as they are."""
 

@@ -14,8 +14,6 @@ from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes._validate import is_whole, one_of, whole_number
 
-__all__ = ["Coarsening", "Grid", "bin_expression", "learn_cuts"]
-
 _MOST_BINS = 10_000
 """The expression for the bin of a value grows with the number of bins: engines parse this many."""
 

@@ -15,8 +15,6 @@ from tvdbayes.data.grid import Coarsening, Grid, bin_expression, learn_cuts
 from tvdbayes.data.table import Wanted
 from tvdbayes.data.weigh import Weigh
 
-__all__ = ["Rounding", "learn_rounding"]
-
 _MANY = 100
 """A column with more different values than this is rounded, unless columns are named."""
 

@@ -7,8 +7,6 @@ import pandas as pd
 
 from tvdbayes._typing import BoolArray
 
-__all__ = ["mostly_numbers", "no_numbers"]
-
 
 def no_numbers(values: Any) -> BoolArray:
     """Which values are not finite numbers, nor text that reads as one, (n,)."""

@@ -18,28 +18,9 @@ from tvdbayes.data.duckdb import (
 )
 from tvdbayes.data.files import n_rows_of, read_file
 from tvdbayes.data.frames import FrameSource, open_frame
-from tvdbayes.data.grid import Coarsening, Grid
-from tvdbayes.data.slips import mostly_numbers, no_numbers
+from tvdbayes.data.grid import Grid
 from tvdbayes.data.sql import MAX_CELLS, RegisteredFrame, SqlSource
-from tvdbayes.data.table import AbstractSource, Missing, Table, Wanted
-
-__all__ = [
-    "MAX_CELLS",
-    "AbstractSource",
-    "Coarsening",
-    "Data",
-    "FrameSource",
-    "Grid",
-    "Missing",
-    "SqlSource",
-    "Table",
-    "Wanted",
-    "mostly_numbers",
-    "no_numbers",
-    "open_data",
-    "open_source",
-    "read_file",
-]
+from tvdbayes.data.table import AbstractSource
 
 Data = Any
 """A data frame (pandas, polars, pyarrow, ...), a dict of columns, a path, or an Ibis table."""

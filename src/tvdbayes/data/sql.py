@@ -44,8 +44,6 @@ from tvdbayes.data.rounding import Rounding, learn_rounding
 from tvdbayes.data.table import AbstractSource, Missing, Table, Wanted
 from tvdbayes.data.weigh import Weigh
 
-__all__ = ["MAX_CELLS", "RegisteredFrame", "SqlSource"]
-
 _NAMED = 3
 """Columns that a message lists at most."""
 

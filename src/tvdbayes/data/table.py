@@ -19,8 +19,6 @@ from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes._validate import no_column, not_finite, one_of
 from tvdbayes.data.grid import Coarsening
 
-__all__ = ["AbstractSource", "Missing", "Table", "Wanted", "require_unique"]
-
 Missing = Literal["error", "drop"]
 
 

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from math import frexp, ldexp
 from typing import Any
 
-__all__ = ["Weigh"]
-
 _EXACT = "decimal(38, 12)"
 """Fractions are added as decimals: sums of floating numbers depend on their order."""
 

@@ -41,7 +41,7 @@ from tvdbayes.models.families import AbstractFamily, AbstractLink, Bernoulli, Ca
 from tvdbayes.models.model import Model
 from tvdbayes.models.named import LINKS, named
 from tvdbayes.models.predictors import AbstractPredictor, Linear
-from tvdbayes.objective.divergences import AbstractDivergence
+from tvdbayes.objective._kinds import AbstractDivergence
 from tvdbayes.objective.partitions import AbstractPartition
 from tvdbayes.results.prediction import (
     NewRows,
@@ -53,8 +53,6 @@ from tvdbayes.results.prediction import (
 from tvdbayes.sampling.bootstrap import posterior_bootstrap
 from tvdbayes.sampling.options import OPTIONS, Options
 from tvdbayes.sampling.posterior import Posterior
-
-__all__ = ["AbstractClassifier", "AbstractCountRegressor", "AbstractEstimator"]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

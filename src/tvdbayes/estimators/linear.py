@@ -19,8 +19,6 @@ from tvdbayes.estimators.rows import Rows, warn_of_dependent
 from tvdbayes.models.families import AbstractFamily, AbstractLink
 from tvdbayes.models.predictors import Linear
 
-__all__ = ["RobustClassifier", "RobustCountRegressor"]
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class AbstractLinear(AbstractEstimator):

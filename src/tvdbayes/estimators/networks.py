@@ -17,9 +17,7 @@ from tvdbayes.estimators.rows import Rows
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.named import hidden_layers
 from tvdbayes.models.predictors import MLP
-from tvdbayes.sampling.bootstrap import AUTO_RIDGE
-
-__all__ = ["RobustMLPClassifier", "RobustMLPRegressor"]
+from tvdbayes.sampling.plan import AUTO_RIDGE
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -22,17 +22,6 @@ from tvdbayes._typing import Array
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.predictors import dependent_columns
 
-__all__ = [
-    "Rows",
-    "counts_of",
-    "new_x",
-    "numbers",
-    "seed_of",
-    "training_rows",
-    "warn_of_dependent",
-    "weights_of",
-]
-
 _NAMED_COLUMNS = 5
 
 

@@ -24,8 +24,6 @@ from tvdbayes.objective import Layout
 from tvdbayes.objective.partitions import Distinct
 from tvdbayes.sampling.weights import Stream
 
-__all__ = ["FullBayes", "full_bayes", "nuts", "poisson_rate"]
-
 _SHAPE, _RATE = 4.0, 1.0
 """The paper's prior of a Poisson rate, a gamma law."""
 

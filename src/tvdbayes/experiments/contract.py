@@ -17,20 +17,6 @@ from matplotlib.figure import Figure
 
 from tvdbayes._typing import Array
 
-__all__ = [
-    "AS_PUBLISHED",
-    "CORRECTED",
-    "AbstractExperiment",
-    "Box",
-    "Measured",
-    "Report",
-    "Task",
-    "boxes_of",
-    "by_key",
-    "named",
-    "ranking",
-]
-
 AS_PUBLISHED, CORRECTED = "as-published", "corrected"
 
 Measured = dict[str, Array]

@@ -18,8 +18,6 @@ from tvdbayes._errors import DataError
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.experiments.contract import AS_PUBLISHED
 
-__all__ = ["SOURCES", "DataSet", "Source", "find_folder", "load", "sound_rows"]
-
 _CAST = -1e18
 """Below this a value is a gap that became the smallest integer."""
 

@@ -9,8 +9,6 @@ from tvdbayes.objective.divergences import DensityPower, Hellinger
 from tvdbayes.sampling.bootstrap import posterior_bootstrap
 from tvdbayes.sampling.posterior import Posterior
 
-__all__ = ["draws_of_all", "robust_fits"]
-
 
 def robust_fits(
     model: Model, cells: Cells, seed: int, n_draws: int, n_few: int | None = None

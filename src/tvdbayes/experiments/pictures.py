@@ -15,8 +15,6 @@ from matplotlib.patches import Patch
 from tvdbayes.experiments.contract import Box
 from tvdbayes.experiments.published import Reading
 
-__all__ = ["COLOURS", "box_panels", "grid_panels", "legend_below"]
-
 COLOURS = {
     "TVD": "#009E73",
     "KLD": "#56B4E9",

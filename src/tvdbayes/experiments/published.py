@@ -10,8 +10,6 @@ import numpy as np
 
 from tvdbayes.experiments.contract import Box
 
-__all__ = ["CLOSE", "CRITERIA", "Reading", "agreement", "compare", "published"]
-
 CRITERIA = {"pred_lik": "predictive likelihood", "accuracy": "accuracy"}
 """What was published for classifiers."""
 

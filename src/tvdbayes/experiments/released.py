@@ -15,22 +15,10 @@ from scipy.special import ndtr, ndtri
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.cells import Cells, Compressed
 from tvdbayes.models.model import Model
-from tvdbayes.sampling.bootstrap import draws_of, plan_of, posterior_bootstrap
+from tvdbayes.sampling.bootstrap import posterior_bootstrap
+from tvdbayes.sampling.plan import draws_of
+from tvdbayes.sampling.planners import plan_of
 from tvdbayes.solvers import Problem, Solution, Status
-
-__all__ = [
-    "LARGEST",
-    "TVDOf",
-    "descend",
-    "descents",
-    "optimal_draws",
-    "probit_irls",
-    "reference_bfgs",
-    "split",
-    "split_nine_tenths",
-    "tables",
-    "weights",
-]
 
 TVDOf = Callable[[Cells, Array], Callable[[Array], float]]
 """From a table and its masses (m,) to the TVD as a function of the parameters."""

@@ -23,8 +23,6 @@ from tvdbayes.experiments.contract import AbstractExperiment, Measured, Task
 from tvdbayes.sampling.execution import beside, single_threaded
 from tvdbayes.storage import read_archive, write_archive
 
-__all__ = ["run_tasks"]
-
 _FORMAT, _VERSION = "tvdbayes part", 1
 
 _AROUND = (

@@ -13,17 +13,6 @@ import numpy as np
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.experiments.contract import Box, Measured, Task, boxes_of
 
-__all__ = [
-    "answer_scores",
-    "boxes_of_splits",
-    "calibration_boxes",
-    "calibration_error",
-    "log_score",
-    "means",
-    "paper_criteria",
-    "proper_scores",
-]
-
 _LEVELS = np.linspace(0, 1, 11)[1:-1]
 _BINS = 10
 _TINY = 1e-300

@@ -29,8 +29,6 @@ from tvdbayes.experiments.scores import (
 from tvdbayes.experiments.simulation_report import simulation_report
 from tvdbayes.models.model import Model
 
-__all__ = ["AbstractSimulation", "Simulated", "share"]
-
 _DESCENTS = 50
 """Draws of each data set that the released optimiser is run on, to see what it does."""
 

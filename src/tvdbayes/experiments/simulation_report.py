@@ -9,8 +9,6 @@ from tvdbayes.experiments.contract import AS_PUBLISHED, Box, Measured, Report, T
 from tvdbayes.experiments.pictures import box_panels
 from tvdbayes.experiments.published import compare, published
 
-__all__ = ["simulation_report"]
-
 _PAPER = {
     "abs_diff": "Absolute difference",
     "abs_err": "Absolute error",

@@ -17,8 +17,6 @@ from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.tables import AbstractTable
 from tvdbayes.sampling.weights import Stream
 
-__all__ = ["Comparison", "compare", "compare_posteriors"]
-
 _REPLICATES = 100
 
 

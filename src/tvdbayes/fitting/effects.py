@@ -20,8 +20,6 @@ from tvdbayes.results.base import AbstractFit
 from tvdbayes.results.effects import Effect, Outcomes, average_outcome, average_slope, row_slopes
 from tvdbayes.sampling.posterior import Posterior
 
-__all__ = ["EffectAnswers", "levels_of_column"]
-
 _MOST_SETTINGS = 1_000
 
 

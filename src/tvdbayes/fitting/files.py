@@ -22,8 +22,6 @@ from tvdbayes.formula.names import as_written, column_of, quoted, readable
 from tvdbayes.results.base import AbstractFit, Rounded
 from tvdbayes.storage import FORMS, Form, StorageError, form_of
 
-__all__ = ["forms_of"]
-
 AnyArray = np.ndarray[Any, Any]
 
 _SETTINGS = {

@@ -4,17 +4,18 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from tvdbayes.data.cells import Cells
-from tvdbayes.data.sources import MAX_CELLS, Data, Grid, Missing
+from tvdbayes.data.grid import Grid
+from tvdbayes.data.sources import Data
+from tvdbayes.data.sql import MAX_CELLS
+from tvdbayes.data.table import Missing
 from tvdbayes.fitting.record import Fit
 from tvdbayes.fitting.run import fit_with
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.predictors import MLP
-from tvdbayes.objective.divergences import AbstractDivergence
+from tvdbayes.objective._kinds import AbstractDivergence
 from tvdbayes.objective.partitions import AbstractPartition
 from tvdbayes.sampling.options import OPTIONS, Options
 from tvdbayes.sampling.weights import BaseMeasure
-
-__all__ = ["fit"]
 
 
 def fit(

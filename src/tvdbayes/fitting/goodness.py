@@ -22,8 +22,6 @@ from tvdbayes.results.checks import (
 )
 from tvdbayes.results.scores import HeldOut, Scores, cross_validate, leave_one_out, score
 
-__all__ = ["GoodnessAnswers"]
-
 
 class GoodnessAnswers(AbstractFit):
     """Methods of `Fit` that set the data beside what the model expects.

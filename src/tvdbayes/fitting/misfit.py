@@ -25,8 +25,6 @@ from tvdbayes.results.misfit import (
 from tvdbayes.results.replicates import Replicates, replicate
 from tvdbayes.sampling.posterior import Posterior
 
-__all__ = ["N_REPLICATES", "MisfitAnswers", "levels_of"]
-
 N_REPLICATES = 200
 
 _MOST_LEVELS = 100

@@ -13,8 +13,6 @@ from tvdbayes.fitting.goodness import GoodnessAnswers
 from tvdbayes.fitting.rows import RowAnswers, suspicious_of
 from tvdbayes.sampling.summary import intervals
 
-__all__ = ["PlotAnswers", "Plots"]
-
 _VALUES = 41
 
 

@@ -11,7 +11,9 @@ from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes._validate import is_whole, whole_number
 from tvdbayes.data.cells import Cells
-from tvdbayes.data.sources import Data, FrameSource, Table, open_data
+from tvdbayes.data.frames import FrameSource
+from tvdbayes.data.sources import Data, open_data
+from tvdbayes.data.table import Table
 from tvdbayes.formula.columns import numbers, offsets, trials_of
 from tvdbayes.formula.design import Design
 from tvdbayes.formula.family import codes
@@ -28,8 +30,6 @@ from tvdbayes.results.prediction import (
     tails,
 )
 from tvdbayes.sampling.posterior import Posterior
-
-__all__ = ["PredictionAnswers", "new_cells", "new_rows", "outcome_numbers", "read_rows"]
 
 _KINDS = ("mean", "pmf", "outcome", "class")
 

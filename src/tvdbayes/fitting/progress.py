@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Timer
 
-__all__ = ["Report", "progress_bar"]
-
 Report = Callable[[int, int], None]
 
 _PATIENCE = 1.0

@@ -16,8 +16,6 @@ from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.summary import IntervalKind, Summary
 from tvdbayes.storage import read_record, write_record
 
-__all__ = ["Fit", "load"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit(PlotAnswers, ReportAnswers, PredictionAnswers, UpdateAnswers):

@@ -13,8 +13,6 @@ from tvdbayes.results.base import AbstractFit
 from tvdbayes.results.rows import SCORES, cell_scores, most_suspicious
 from tvdbayes.results.sensitivity import DropWorst, Sensitivity, drop_worst, sensitivity
 
-__all__ = ["RowAnswers", "suspicious_of"]
-
 
 class RowAnswers(MisfitAnswers):
     """Methods of `Fit` on single rows, and on what wrong ones can do to its coefficients."""

@@ -25,7 +25,8 @@ from tvdbayes._errors import (
 )
 from tvdbayes._typing import Array
 from tvdbayes.data.cells import Cells
-from tvdbayes.data.sources import Coarsening, Data, open_data, open_source
+from tvdbayes.data.grid import Coarsening
+from tvdbayes.data.sources import Data, open_data, open_source
 from tvdbayes.fitting.predictions import read_rows
 from tvdbayes.fitting.progress import Report, progress_bar
 from tvdbayes.formula.checks import check_table
@@ -38,8 +39,6 @@ from tvdbayes.results.prediction import NewRows, likely_pmf, pmf
 from tvdbayes.sampling.bootstrap import posterior_bootstrap
 from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.posterior import Posterior
-
-__all__ = ["draw", "fit_of", "fit_with", "survey_of", "told_of_rounding"]
 
 F = TypeVar("F", bound=AbstractFit)
 

@@ -28,8 +28,6 @@ from tvdbayes.sampling.rules import (
 from tvdbayes.solvers import Status
 from tvdbayes.storage import replacing
 
-__all__ = ["ReportAnswers", "averages_of", "check", "comparison", "story_of"]
-
 _FEW_DRAWS = 200
 _MANY = 0.02
 """Share of dropped rows from which that is a note."""

@@ -14,13 +14,12 @@ from tvdbayes._errors import DataError, FamilyError
 from tvdbayes._typing import IntArray
 from tvdbayes.data.cells import distinct_rows, totals
 from tvdbayes.data.fit_data import Column, FitData, plain_table
-from tvdbayes.data.sources import AbstractSource, Data, Table, Wanted, open_source
+from tvdbayes.data.sources import Data, open_source
+from tvdbayes.data.table import AbstractSource, Table, Wanted
 from tvdbayes.fitting.run import fit_with
 from tvdbayes.formula.columns import refuse_slips
 from tvdbayes.results.base import AbstractFit
 from tvdbayes.sampling.options import DEFAULTS
-
-__all__ = ["UpdateAnswers"]
 
 _OF_SOURCES = ("engine", "grid", "max_cells")
 """Options of `fit` on how rows are read."""

@@ -11,8 +11,6 @@ from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.model import check_sizes
 from tvdbayes.models.predictors import Linear, dependent_columns
 
-__all__ = ["check_table"]
-
 _WILD_X = 1e8
 """Ratio of the range of a covariate to its interquartile range that is worth a warning: heavy tails
 of real data stay far below it, codes such as 999999999 do not."""

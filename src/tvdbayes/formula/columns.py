@@ -14,24 +14,12 @@ from formulaic.errors import DataMismatchWarning
 from tvdbayes._errors import DataError, FamilyError, FormulaError, SettingsError
 from tvdbayes._typing import Array
 from tvdbayes._validate import is_number, not_numbers
-from tvdbayes.data.sources import Table, mostly_numbers, no_numbers
+from tvdbayes.data.slips import mostly_numbers, no_numbers
+from tvdbayes.data.table import Table
 from tvdbayes.formula.guard import Reading, calculated_with, not_by_category
 from tvdbayes.formula.names import alias_of, as_written, readable
 from tvdbayes.formula.transforms import formula_context
 from tvdbayes.models.families import AbstractFamily
-
-__all__ = [
-    "encode",
-    "model_matrix",
-    "numbers",
-    "offsets",
-    "refuse_slips",
-    "require_name",
-    "require_numbers",
-    "require_told_apart",
-    "require_trials",
-    "trials_of",
-]
 
 _MOST_COLUMNS = 1000
 """Levels and covariates that are encoded at most: a column with more is likely an identifier, and

@@ -10,7 +10,8 @@ from formulaic.parser.types import Factor
 
 from tvdbayes._errors import DataError, FormulaError, SettingsError
 from tvdbayes._typing import Array
-from tvdbayes.data.sources import Data, Table, open_data
+from tvdbayes.data.sources import Data, open_data
+from tvdbayes.data.table import Table
 from tvdbayes.formula.columns import (
     encode,
     model_matrix,
@@ -21,14 +22,6 @@ from tvdbayes.formula.guard import Reading, calculated_with, read_formula
 from tvdbayes.formula.names import alias_of, column_of, mask, quoted, readable
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.predictors import Linear, dependent_columns
-
-__all__ = [
-    "Design",
-    "columns_of",
-    "learn_design",
-    "read_further",
-    "without_dependent",
-]
 
 
 def columns_of(spec: ModelSpec) -> set[str]:

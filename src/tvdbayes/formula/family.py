@@ -5,7 +5,7 @@ import pandas as pd
 
 from tvdbayes._errors import DataError, FamilyError, SettingsError
 from tvdbayes._typing import Array
-from tvdbayes.data.sources import Table
+from tvdbayes.data.table import Table
 from tvdbayes.formula.columns import numbers, refuse_slips
 from tvdbayes.models.families import (
     COUNT_FAMILIES,
@@ -18,8 +18,6 @@ from tvdbayes.models.families import (
     Ordinal,
 )
 from tvdbayes.models.named import LINKS
-
-__all__ = ["codes", "family_and_outcome", "family_by_name"]
 
 _WITH_LOG = {family.name: family for family in COUNT_FAMILIES}
 _WITH_LINK = {family.name: family for family in LINKED_FAMILIES}

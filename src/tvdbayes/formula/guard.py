@@ -17,15 +17,6 @@ from tvdbayes._errors import FormulaError
 from tvdbayes._validate import no_column
 from tvdbayes.formula.names import alias_of, as_written, column_of, mask, rewrite
 
-__all__ = [
-    "FUNCTIONS",
-    "Reading",
-    "calculated_with",
-    "categories_in",
-    "not_by_category",
-    "read_formula",
-]
-
 _SPLINE = ("knots", "lower_bound", "upper_bound", "extrapolation")
 _SCALE = ("center", "scale", "ddof")
 FUNCTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

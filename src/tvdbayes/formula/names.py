@@ -14,8 +14,6 @@ from collections.abc import Callable, Collection
 
 from formulaic.transforms import TRANSFORMS
 
-__all__ = ["alias_of", "as_written", "column_of", "mask", "quoted", "readable", "rewrite"]
-
 _QUOTED = r"`(?P<quoted>(?:[^`]|``)*)`"
 _TEXT = r"""(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 # R's names may have dots. What is neither ASCII nor blank may be part of a name, so that letters

@@ -11,7 +11,8 @@ from tvdbayes._typing import IntArray
 from tvdbayes._validate import one_of
 from tvdbayes.data.cells import Cells, compress
 from tvdbayes.data.fit_data import Column, FitData
-from tvdbayes.data.sources import AbstractSource, Coarsening, Missing
+from tvdbayes.data.grid import Coarsening
+from tvdbayes.data.table import AbstractSource, Missing
 from tvdbayes.formula.columns import offsets, trials_of
 from tvdbayes.formula.design import Design, learn_design, read_further, without_dependent
 from tvdbayes.formula.family import family_and_outcome
@@ -19,8 +20,6 @@ from tvdbayes.formula.guard import Reading, read_formula
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.model import Model
 from tvdbayes.models.predictors import MLP, Linear
-
-__all__ = ["Survey", "survey"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,6 @@ from formulaic.utils.stateful_transforms import stateful_transform
 from tvdbayes._errors import FormulaError
 from tvdbayes._typing import Array
 
-__all__ = ["formula_context"]
-
 State = dict[str, Any]
 
 

@@ -16,8 +16,6 @@ import numpy as np
 from tvdbayes._errors import SettingsError
 from tvdbayes.kernel.build import HOME, LEVELS, LIBRARY, fingerprint
 
-__all__ = ["NUMPY", "Library", "describe", "library", "name", "under", "using"]
-
 Result = TypeVar("Result")
 
 NUMPY: Final = "numpy"

@@ -35,11 +35,9 @@ from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import KLD, TVD
 from tvdbayes.objective.partitions import LearnedGroups, report_groups
 from tvdbayes.sampling.assembled import solutions
-from tvdbayes.sampling.bootstrap import AUTO_RIDGE, Solved
+from tvdbayes.sampling.plan import AUTO_RIDGE, Solved
 from tvdbayes.sampling.rules import is_frequent, unsure
 from tvdbayes.solvers import Status
-
-__all__ = ["LargeFit", "fit_large"]
 
 _CHUNK_ROWS = 1 << 18
 """Rows of a chunk: with ten covariates 20 MiB, of which a worker holds several."""

@@ -16,8 +16,6 @@ from tvdbayes.data.duckdb import files_of, is_csv, names_of
 from tvdbayes.data.files import read_lines
 from tvdbayes.large.cluster.workers import dask_module, give_memory_back
 
-__all__ = ["Pieces", "open_pieces"]
-
 _BATCH = 1 << 16
 """Rows of Parquet that are read at a time, as a row group may be larger than memory."""
 

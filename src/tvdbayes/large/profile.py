@@ -12,12 +12,11 @@ import pandas as pd
 from tvdbayes._errors import DataError, FamilyError, FormulaError
 from tvdbayes._typing import BoolArray, IntArray
 from tvdbayes._validate import REPAIR, has_gaps, not_finite, not_numbers
-from tvdbayes.data.sources import mostly_numbers, no_numbers, open_data
+from tvdbayes.data.slips import mostly_numbers, no_numbers
+from tvdbayes.data.sources import open_data
 from tvdbayes.formula.names import alias_of, as_written
 from tvdbayes.large.used import Used
 from tvdbayes.models.families import AbstractFamily
-
-__all__ = ["DataProfile"]
 
 _MOST_LEVELS = 1000
 """Levels that can be encoded, as in formula/columns.py; a column with more is refused."""
@@ -36,12 +35,14 @@ class Violations:
 
     @classmethod
     def among(cls, wrong: BoolArray, values: Any) -> "Violations":
+        """The values of one chunk that are wrong."""
         if not wrong.any():
             return cls()
         first = int(wrong.argmax())
         return cls(int(wrong.sum()), values[first], first)
 
     def join(self, other: "Violations", n_before: int) -> "Violations":
+        """These and those of the next chunk, before which there are ``n_before`` rows."""
         if not self.n:
             return replace(other, row=other.row + n_before)
         return replace(self, n=self.n + other.n)
@@ -101,6 +102,7 @@ class ColumnProfile:
         return cls(kind, dict.fromkeys(_FAULTS, Violations()) | faults, ends, levels)
 
     def join(self, other: "ColumnProfile", n_before: int, n_after: int) -> "ColumnProfile":
+        """The profile of this chunk and the next, with their numbers of rows."""
         levels = dict(self.levels)
         for level, rows in other.levels.items():
             moved = tuple(row + n_before for row in rows)

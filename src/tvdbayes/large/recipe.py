@@ -9,7 +9,8 @@ import pandas as pd
 from tvdbayes._errors import DataError
 from tvdbayes._typing import IntArray
 from tvdbayes.data.cells import Cells
-from tvdbayes.data.sources import Table, open_data
+from tvdbayes.data.sources import open_data
+from tvdbayes.data.table import Table
 from tvdbayes.formula.columns import numbers, offsets, trials_of
 from tvdbayes.formula.design import Design
 from tvdbayes.large.cluster.chunks import Chunk
@@ -18,8 +19,6 @@ from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective.partitions import LearnedGroups
 from tvdbayes.results.scores import part_of
 from tvdbayes.sampling.execution import single_threaded
-
-__all__ = ["Recipe", "encode_piece", "join_frames", "some_rows"]
 
 _CODED = 1 << 14
 """Rows that are encoded at a time, since encoding needs many times the memory of its result."""

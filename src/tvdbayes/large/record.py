@@ -14,8 +14,6 @@ from tvdbayes.fitting.record import Fit
 from tvdbayes.objective.partitions import GroupReport
 from tvdbayes.solvers import Status
 
-__all__ = ["LargeFit"]
-
 Options = ParamSpec("Options")
 Answer = TypeVar("Answer")
 

@@ -40,8 +40,6 @@ from tvdbayes.objective.partitions import (
 )
 from tvdbayes.sampling.weights import Stream
 
-__all__ = ["draw_sample", "fit_sample", "groups_for", "recipe_of", "scaled_up"]
-
 _SAMPLE_ROWS = 100_000
 """Rows of the sample: enough that its fit is near that of all rows, few enough for one process."""
 

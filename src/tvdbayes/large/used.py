@@ -7,12 +7,10 @@ import pandas as pd
 
 from tvdbayes._errors import DataError
 from tvdbayes._validate import no_column
-from tvdbayes.data.sources import Table
+from tvdbayes.data.table import Table
 from tvdbayes.formula.columns import require_name, require_trials, trials_of
 from tvdbayes.formula.guard import calculated_with, categories_in, not_by_category, read_formula
 from tvdbayes.models.families import AbstractFamily
-
-__all__ = ["Used", "columns_in_use"]
 
 
 @dataclass(frozen=True)

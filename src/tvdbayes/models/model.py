@@ -10,8 +10,6 @@ from tvdbayes.data.cells import Cells
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.predictors import AbstractBound, AbstractPredictor, Linear
 
-__all__ = ["Model", "check_sizes"]
-
 _HUGE = 1e100
 """Covariates and offsets may not be larger, nor differ by less than its inverse."""
 

@@ -8,8 +8,6 @@ from tvdbayes._errors import SettingsError
 from tvdbayes.models.families import AbstractLink, Cloglog, Logit, Probit
 from tvdbayes.models.predictors import MLP
 
-__all__ = ["LINKS", "hidden_layers", "named", "network_of"]
-
 Part = TypeVar("Part")
 
 LINKS: dict[str, AbstractLink] = {"logit": Logit(), "probit": Probit(), "cloglog": Cloglog()}

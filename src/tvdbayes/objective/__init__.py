@@ -37,12 +37,12 @@ from tvdbayes.data.cells import Cells
 from tvdbayes.objective._compiled import degenerate
 from tvdbayes.objective._group import GroupExpansion, GroupProblem
 from tvdbayes.objective._infinity import runs_away
+from tvdbayes.objective._kinds import AbstractDivergence
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._pairs import Pairs
 from tvdbayes.objective._penalty import TIE_BREAK, Penalty
 from tvdbayes.objective._row import RowExpansion, RowPoint, RowProblem
 from tvdbayes.objective._units import Listed, gauss_newton
-from tvdbayes.objective.divergences import AbstractDivergence
 
 __all__ = [
     "TIE_BREAK",

@@ -13,8 +13,6 @@ from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._penalty import Penalty
 from tvdbayes.solvers import Accuracy, Solution
 
-__all__ = ["Compiled", "degenerate"]
-
 _LAWS = {"logit": 0, "poisson": 1, "probit": 2, "cloglog": 3}
 """The numbers of laws in the kernel, by `AbstractFamily.compiled`."""
 

@@ -12,8 +12,6 @@ from tvdbayes.objective._slots import Slots
 from tvdbayes.objective._units import FLOOR
 from tvdbayes.solvers import Accuracy, Newton, Solution
 
-__all__ = ["CompiledGroups"]
-
 _CALL = 30_000_000
 """Nodes x draws in a call of the kernel, a tenth of a second: between calls Ctrl-C is heard."""
 

@@ -27,8 +27,6 @@ from tvdbayes.objective._terms import AbstractComparison, GroupTerms, Parts
 from tvdbayes.objective._units import AbstractUnits
 from tvdbayes.solvers import Accuracy
 
-__all__ = ["GroupExpansion", "GroupProblem"]
-
 
 @dataclass(frozen=True, eq=False)
 class Masses:

@@ -10,8 +10,6 @@ from tvdbayes.objective._compiled import degenerate
 from tvdbayes.objective._layout import Layout
 from tvdbayes.solvers import Point
 
-__all__ = ["runs_away"]
-
 _FAR = 4.0
 _FREE = 1e-6
 """Moving the linear predictor by `_FAR` is free if it costs less than `_FREE` times the mass of

@@ -15,14 +15,6 @@ from tvdbayes.objective._group import GroupProblem
 from tvdbayes.objective._row import RowProblem
 from tvdbayes.objective._terms import AbstractComparison, Parts
 
-__all__ = [
-    "AbstractDivergence",
-    "AbstractGroupDivergence",
-    "AbstractRowDivergence",
-    "BoundedLogScore",
-    "Evaluated",
-]
-
 
 class Evaluated(Protocol):
     """A model evaluated at some parameters, by the units or by the cells of a table."""

@@ -18,8 +18,6 @@ from tvdbayes.objective._units import AbstractUnits, Listed
 from tvdbayes.objective.partitions import AbstractPartition, Bins, Grouping
 from tvdbayes.solvers import Accuracy
 
-__all__ = ["Layout"]
-
 
 @dataclass(frozen=True, eq=False)
 class Layout:

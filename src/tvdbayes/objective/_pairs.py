@@ -11,8 +11,6 @@ from tvdbayes._typing import Array
 from tvdbayes.models.families import AbstractFamily, Jet, once_per_outcome
 from tvdbayes.models.predictors import AbstractBound
 
-__all__ = ["Pairs"]
-
 _CHUNK_ELEMENTS = 1 << 16
 """Pairs x draws at a time: 512 KiB for each array, so that the few needed stay in the cache."""
 _MANY = 2

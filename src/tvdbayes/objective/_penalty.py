@@ -7,8 +7,6 @@ import numpy as np
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.models.predictors import AbstractBound
 
-__all__ = ["TIE_BREAK", "Penalty"]
-
 TIE_BREAK = 1e-11
 """Weight of the squared distance to the reference (in standardised coordinates). Among parameters
 whose divergence is the same to about ten digits, the one nearest the reference is chosen; an

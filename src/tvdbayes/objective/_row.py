@@ -25,8 +25,6 @@ from tvdbayes.objective._penalty import Penalty
 from tvdbayes.objective._terms import RowTerms
 from tvdbayes.solvers import Accuracy, Solution, Status
 
-__all__ = ["RowProblem"]
-
 
 @dataclass(frozen=True, eq=False)
 class Sums:

@@ -14,8 +14,6 @@ from tvdbayes._array import gammaln
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.objective._pairs import Pairs
 
-__all__ = ["LAWS", "MOST_TRIALS", "Slots"]
-
 _RUN = 32
 """Counts in a row of which each takes its probability from the one before."""
 

@@ -11,8 +11,6 @@ from tvdbayes.objective._pairs import Pairs
 from tvdbayes.objective._units import AbstractUnits, PooledUnits, SingleUnits
 from tvdbayes.objective.partitions import Bins, Grouping
 
-__all__ = ["make_units"]
-
 _MOST_KEYS = 1 << 16
 """Keys up to which a table of all of them, 64 KiB, is made without asking how many are used."""
 

@@ -7,8 +7,6 @@ from tvdbayes._typing import Array
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._penalty import Penalty
 
-__all__ = ["AbstractComparison", "GroupTerms", "Parts", "RowTerms"]
-
 
 class AbstractComparison(ABC):
     """A group divergence at given masses of units, (U, B), with derivatives in the model mass.

@@ -19,9 +19,6 @@ from tvdbayes.objective._pairs import Pairs
 from tvdbayes.objective._slots import Slots
 from tvdbayes.solvers import Accuracy
 
-__all__ = ["FLOOR", "AbstractUnits", "Listed", "PooledUnits", "SingleUnits", "gauss_newton"]
-
-
 _STEADY = 80
 """Rows of a group from which sums over it hardly depend on random weights. In smaller ones steps
 without second derivatives, or with a common Jacobian, left one draw in seven uncertified."""

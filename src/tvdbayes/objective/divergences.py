@@ -51,19 +51,6 @@ from tvdbayes.objective._kinds import (
 )
 from tvdbayes.objective._terms import AbstractComparison
 
-__all__ = [
-    "KLD",
-    "TINY",
-    "TVD",
-    "AbstractComparison",
-    "AbstractDivergence",
-    "AbstractGroupDivergence",
-    "AbstractRowDivergence",
-    "DensityPower",
-    "Hellinger",
-    "PowerDivergence",
-]
-
 TINY = 1e-100
 """What a comparison of one's own may take for a mass of 0 in double precision."""
 

@@ -7,26 +7,16 @@ from functools import cached_property
 from typing import Any, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tvdbayes._errors import DataError, SettingsError, hearing
-from tvdbayes._typing import Array, ArrayLike
+from tvdbayes._typing import Array
 from tvdbayes._validate import probability, whole_number
 from tvdbayes.bounds._words import written
 from tvdbayes.data.cells import Cells, compress
 from tvdbayes.models.model import Model
 from tvdbayes.objective.partitions import AbstractPartition
 from tvdbayes.sampling.bootstrap import posterior_bootstrap
-
-__all__ = [
-    "AbstractPlanned",
-    "Contaminant",
-    "Design",
-    "Progress",
-    "Simulated",
-    "Study",
-    "replaced_by",
-    "shifted_by",
-]
 
 Progress: TypeAlias = Callable[[int, int], None]
 Design: TypeAlias = ArrayLike | Callable[[np.random.Generator, int], ArrayLike]

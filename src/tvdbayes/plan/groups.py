@@ -10,8 +10,6 @@ from tvdbayes._validate import finite_number, whole_number
 from tvdbayes.bounds._words import written
 from tvdbayes.objective.partitions import ENOUGH_ROWS
 
-__all__ = ["GroupPlan", "groups"]
-
 _GROUPS_PER_PARAM = 2
 """With fewer plain TVD has little to go by, and warns."""
 _LARGE = 2.0

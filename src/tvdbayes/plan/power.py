@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tvdbayes._typing import Array, ArrayLike, IntArray
+from tvdbayes._typing import Array, IntArray
 from tvdbayes.models.model import Model
 from tvdbayes.objective.partitions import AbstractPartition
 from tvdbayes.plan._study import AbstractPlanned, Contaminant, Design, Progress, Study
-
-__all__ = ["Power", "power"]
 
 
 @dataclass(frozen=True, eq=False)

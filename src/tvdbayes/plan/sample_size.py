@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tvdbayes._typing import Array, ArrayLike, IntArray
+from tvdbayes._typing import Array, IntArray
 from tvdbayes._validate import finite_number
 from tvdbayes.models.model import Model
 from tvdbayes.objective.partitions import AbstractPartition
 from tvdbayes.plan._study import AbstractPlanned, Contaminant, Design, Progress, Simulated, Study
-
-__all__ = ["SampleSize", "sample_size"]
 
 _MOST_SIZES = 12
 """Numbers of rows that are tried: each is at least 1.4 times the one before, so the last is at

@@ -16,35 +16,10 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import ArrayLike
 
 from tvdbayes._errors import DataError, listing
-from tvdbayes._typing import Array, ArrayLike
-
-__all__ = [
-    "CHANCE",
-    "FLAGGED",
-    "INK",
-    "ORDINARY",
-    "PLAIN",
-    "ROBUST",
-    "SMALL",
-    "TEXT",
-    "Style",
-    "axes_for",
-    "dots",
-    "finished",
-    "intervals",
-    "label_axes",
-    "label_bars",
-    "label_lines",
-    "legend_above",
-    "new_figure",
-    "numbers",
-    "percent",
-    "points",
-    "title_above",
-    "wrapped",
-]
+from tvdbayes._typing import Array
 
 CHANCE = "0.6"
 """Grey: what sampling noise alone would give, and rows without a flag."""

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
 
 from tvdbayes._errors import DataError
-from tvdbayes._typing import Array, ArrayLike
+from tvdbayes._typing import Array
 from tvdbayes.plots._style import (
     CHANCE,
     FLAGGED,
@@ -21,8 +22,6 @@ from tvdbayes.plots._style import (
     numbers,
     points,
 )
-
-__all__ = ["plot_bands"]
 
 Band = tuple[ArrayLike, ArrayLike, ArrayLike]
 """Mean and both ends of an interval, at each x."""

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
+from numpy.typing import ArrayLike
 
 from tvdbayes._errors import DataError
-from tvdbayes._typing import Array, ArrayLike, IntArray
+from tvdbayes._typing import Array, IntArray
 from tvdbayes.bounds import ParameterSet
 from tvdbayes.plan import Power, SampleSize
 from tvdbayes.plots._style import (
@@ -21,8 +22,6 @@ from tvdbayes.plots._style import (
     finished,
     numbers,
 )
-
-__all__ = ["plot_bound", "plot_parameter_set", "plot_power", "plot_sample_size"]
 
 _STYLES = (
     (ROBUST.colour, "-"),

@@ -2,10 +2,10 @@
 
 import numpy as np
 from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
 from scipy.special import betaincinv, ndtri
 
 from tvdbayes._errors import DataError
-from tvdbayes._typing import ArrayLike
 from tvdbayes.plots._style import (
     CHANCE,
     INK,
@@ -19,8 +19,6 @@ from tvdbayes.plots._style import (
     numbers,
 )
 from tvdbayes.results.checks import ByGroup, Calibration, PitHistogram, Rootogram
-
-__all__ = ["plot_calibration", "plot_groups", "plot_pit", "plot_residuals", "plot_rootogram"]
 
 _AREA = 55.0
 """Of the marker of the largest bin, in square points."""

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
 
 from tvdbayes._errors import DataError, SettingsError
-from tvdbayes._typing import Array, ArrayLike
+from tvdbayes._typing import Array
 from tvdbayes.plots._style import (
     CHANCE,
     INK,
@@ -27,8 +28,6 @@ from tvdbayes.plots._style import (
 )
 from tvdbayes.results.sensitivity import Sensitivity
 from tvdbayes.sampling.summary import summarise
-
-__all__ = ["plot_coefficients", "plot_sensitivity"]
 
 _APART = 0.17
 """Distance of the two fits from the line of their coefficient."""

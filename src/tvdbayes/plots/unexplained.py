@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
+from numpy.typing import ArrayLike
 
 from tvdbayes._errors import DataError
-from tvdbayes._typing import Array, ArrayLike, IntArray
+from tvdbayes._typing import Array, IntArray
 from tvdbayes.plots._style import (
     CHANCE,
     FLAGGED,
@@ -25,8 +26,6 @@ from tvdbayes.plots._style import (
     points,
 )
 from tvdbayes.results.misfit import Misfit
-
-__all__ = ["plot_misfit", "plot_rows"]
 
 _BARS = 20
 """Bars of the histogram of draws."""

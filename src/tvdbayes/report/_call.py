@@ -10,8 +10,6 @@ import numpy as np
 import tvdbayes
 from tvdbayes.results.base import AbstractFit
 
-__all__ = ["Call", "call_of", "code_of", "name_of"]
-
 _STRINGS_AND_CLASSES = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|\b([A-Z]\w*)\(""")
 
 

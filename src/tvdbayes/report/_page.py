@@ -31,8 +31,6 @@ from tvdbayes.report._tables import (
 )
 from tvdbayes.sampling.posterior import Posterior
 
-__all__ = ["covariates", "page_of"]
-
 _LEVELS = ("problem", "note", "good")
 _DISTANCES = {
     "tvd": "the total variation distance",

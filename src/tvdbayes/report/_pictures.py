@@ -20,8 +20,6 @@ from tvdbayes.results.misfit import Misfit
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.summary import Summary
 
-__all__ = ["Picture", "draw_calibration", "draw_coefficients", "draw_misfit", "draw_rootogram"]
-
 _MOST_COEFFICIENTS = 30
 _WIDTH = 4.4
 _TOLD = 8

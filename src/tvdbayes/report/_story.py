@@ -13,8 +13,6 @@ from tvdbayes.results.rows import SCORES
 from tvdbayes.sampling.rows_used import RowsUsed
 from tvdbayes.sampling.summary import Summary
 
-__all__ = ["INTERVAL", "Averages", "Story"]
-
 INTERVAL = 0.9
 """Probability inside all intervals that are told."""
 

@@ -13,18 +13,6 @@ from tvdbayes.results.effects import Effect
 from tvdbayes.sampling.rules import differing
 from tvdbayes.sampling.summary import Summary
 
-__all__ = [
-    "Line",
-    "RowTable",
-    "coefficient_lines",
-    "count",
-    "effect_lines",
-    "listed",
-    "number",
-    "row_table",
-    "span",
-]
-
 _DIGITS = 3
 _MINUS = "\u2212"
 _MOST_ROWS = 500

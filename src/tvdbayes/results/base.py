@@ -12,8 +12,6 @@ from tvdbayes.objective.partitions import Bins, GroupReport
 from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.posterior import Posterior
 
-__all__ = ["AbstractFit", "Rounded"]
-
 _MUCH = 0.5
 """Posterior deviations from which on rounding is worth a warning."""
 

@@ -8,10 +8,11 @@ that row twice. The fit has seen these outcomes, so small departures are hidden,
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import betainc, ndtri
 
 from tvdbayes._errors import DataError, SettingsError
-from tvdbayes._typing import Array, ArrayLike
+from tvdbayes._typing import Array
 from tvdbayes._validate import probability, whole_number
 from tvdbayes.data.cells import totals
 from tvdbayes.results.laws import blocks, law_of, pieces, support
@@ -19,20 +20,6 @@ from tvdbayes.results.prediction import NewRows, outcome_mean, pmf
 from tvdbayes.results.rows import check_rows
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.weights import Stream
-
-__all__ = [
-    "ByGroup",
-    "Calibration",
-    "Pit",
-    "PitHistogram",
-    "Rootogram",
-    "calibration",
-    "observed_by_group",
-    "pit",
-    "pit_histogram",
-    "quantile_residuals",
-    "rootogram",
-]
 
 _LEAST_MOST = 10
 _SOME_ROWS = 64

@@ -24,8 +24,6 @@ from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.summary import Summary, summarise
 
-__all__ = ["Effect", "Outcomes", "average_outcome", "average_slope", "row_slopes"]
-
 Outcomes = tuple[float, ...] | None
 """The outcomes whose probabilities are meant, or None for the expected outcome."""
 

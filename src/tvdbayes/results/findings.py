@@ -19,16 +19,6 @@ from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.tables import html_table
 
-__all__ = [
-    "BetterFamily",
-    "Check",
-    "Finding",
-    "FlatRanges",
-    "Level",
-    "better_family",
-    "flat_ranges",
-]
-
 Level = Literal["good", "note", "problem"]
 
 _STEPS = np.array([0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0])

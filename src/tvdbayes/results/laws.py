@@ -22,8 +22,6 @@ from tvdbayes.results.prediction import stretches
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.posterior import Posterior
 
-__all__ = ["Block", "Law", "Piece", "blocks", "law_of", "pieces", "support"]
-
 _WORK = 1 << 19
 _FEWEST = 200
 """All draws are used up to this many x rows times draws, beyond it no more than it allows, but at

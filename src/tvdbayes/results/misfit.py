@@ -31,8 +31,6 @@ from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.weights import Stream, reweight
 from tvdbayes.trimming import kept_share
 
-__all__ = ["Certificate", "Misfit", "dropped_rows", "misfit", "share_of_data", "wrong_share"]
-
 _CHANCE = 0.95
 """The noise floor is taken at this quantile for the lower bound."""
 _ALL = 0.99

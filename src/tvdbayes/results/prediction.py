@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tvdbayes._errors import DataError, MemoryBudgetError, SettingsError, listing
-from tvdbayes._typing import Array, ArrayLike, BoolArray, IntArray
+from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes._validate import bad_trials, probability
 from tvdbayes.data.cells import Cells, compress
 from tvdbayes.models.families import AbstractFamily, odd_trials
@@ -18,23 +19,6 @@ from tvdbayes.models.predictors import AbstractBound
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.weights import Stream
-
-__all__ = [
-    "NewRows",
-    "likely_pmf",
-    "mean_draws",
-    "mean_interval",
-    "outcome_interval",
-    "outcome_mean",
-    "outcome_quantiles",
-    "parts_of",
-    "pmf",
-    "possible_rows",
-    "probability_of",
-    "sample_outcomes",
-    "stretches",
-    "tails",
-]
 
 _ELEMENTS = 1 << 20
 """Rows x draws at a time, times k (k + 1) for k predictors: a family's formula may hold second

@@ -11,13 +11,12 @@ from tvdbayes.data.cells import Cells
 from tvdbayes.objective import Layout
 from tvdbayes.objective.partitions import learn_bins
 from tvdbayes.results.rows import layout_of, masses_of, minimiser, surprise_of_dropped, unexplained
-from tvdbayes.sampling.bootstrap import plan_for_replicates, solve_tables
 from tvdbayes.sampling.execution import single_threaded
+from tvdbayes.sampling.plan import solve_tables
+from tvdbayes.sampling.planners import plan_for_replicates
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.weights import Stream, block_size
 from tvdbayes.trimming import due_in_tails, kept_shares, weighted_fits
-
-__all__ = ["Replicates", "chance_without_refits", "replicate"]
 
 _ELEMENTS = 1 << 21
 """Rows x replicates in work at a time."""

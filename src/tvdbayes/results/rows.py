@@ -15,31 +15,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 
 from tvdbayes._array import poisson_tail, tiny
 from tvdbayes._errors import DataError
-from tvdbayes._typing import Array, ArrayLike, IntArray
+from tvdbayes._typing import Array, IntArray
 from tvdbayes.objective import Layout
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.trimming import KeptRows, agreement, kept_share, tail_probability
-
-__all__ = [
-    "MOSTLY",
-    "SCORES",
-    "CellScores",
-    "Masses",
-    "cell_scores",
-    "check_rows",
-    "layout_of",
-    "masses_of",
-    "minimiser",
-    "most_suspicious",
-    "scores_by",
-    "surprise_of_dropped",
-    "unexplained",
-]
 
 MOSTLY = 0.5
 """Score from which a cell counts as mostly unexplained."""

@@ -20,22 +20,11 @@ from tvdbayes._validate import whole_number
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.predictors import dependent_columns
 from tvdbayes.results.laws import blocks, law_of
-from tvdbayes.sampling.bootstrap import AbstractPlan, draws_of, plan_of
 from tvdbayes.sampling.execution import single_threaded
+from tvdbayes.sampling.plan import AbstractPlan, draws_of
+from tvdbayes.sampling.planners import plan_of
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.weights import Stream, reweight
-
-__all__ = [
-    "HeldOut",
-    "Scores",
-    "cross_validate",
-    "fold_counts",
-    "leave_one_out",
-    "loses_a_column",
-    "part_of",
-    "score",
-    "without",
-]
 
 _PROPER = ("log", "brier", "rps")
 _MEANS = (*_PROPER, "predictive_likelihood", "accuracy")

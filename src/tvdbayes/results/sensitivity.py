@@ -14,13 +14,12 @@ import numpy as np
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
 from tvdbayes.results.rows import cell_scores, most_suspicious
-from tvdbayes.sampling.bootstrap import AbstractPlan, plan_of, solve_tables
 from tvdbayes.sampling.execution import single_threaded
+from tvdbayes.sampling.plan import AbstractPlan, solve_tables
+from tvdbayes.sampling.planners import plan_of
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.tables import text_table
 from tvdbayes.solvers import newton
-
-__all__ = ["DropWorst", "Sensitivity", "drop_worst", "sensitivity"]
 
 _REACH = 8.0
 _VALUES = 33

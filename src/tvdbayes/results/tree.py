@@ -14,8 +14,6 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.results.rows import check_rows
 from tvdbayes.sampling.posterior import Posterior
 
-__all__ = ["for_arviz", "to_tree"]
-
 Variables = dict[str, tuple[tuple[str, ...], Any]]
 """The dimensions and values of each variable of a group."""
 

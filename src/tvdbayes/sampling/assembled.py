@@ -11,8 +11,6 @@ from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.plan import AbstractPlan, Solved
 from tvdbayes.sampling.posterior import Posterior
 
-__all__ = ["assemble", "check_resumed", "joined", "solutions"]
-
 
 def assemble(
     plan: AbstractPlan, unweighted: Solved, options: Options, blocks: list[Solved], *, n_draws: int

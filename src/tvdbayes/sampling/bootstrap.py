@@ -29,35 +29,22 @@ from tvdbayes._errors import Interrupted, SettingsError
 from tvdbayes._validate import is_number
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
-from tvdbayes.objective.divergences import TVD, AbstractDivergence
+from tvdbayes.objective._kinds import AbstractDivergence
+from tvdbayes.objective.divergences import TVD
 from tvdbayes.objective.partitions import AbstractPartition, Auto
 from tvdbayes.sampling.assembled import assemble, check_resumed, joined
 from tvdbayes.sampling.execution import AbstractExecutor, executor_for
 from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.plan import (
-    AUTO_RIDGE,
     AbstractPlan,
     Solved,
-    draws_of,
     solve_block,
-    solve_tables,
 )
-from tvdbayes.sampling.planners import make_plan, plan_for_replicates, plan_of, planner_of
+from tvdbayes.sampling.planners import make_plan, planner_of
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.setup import Setup, affordable, outcome_bins, refined
 from tvdbayes.sampling.warnings import warn_of
 from tvdbayes.sampling.weights import Prior
-
-__all__ = [
-    "AUTO_RIDGE",
-    "AbstractPlan",
-    "Solved",
-    "draws_of",
-    "plan_for_replicates",
-    "plan_of",
-    "posterior_bootstrap",
-    "solve_tables",
-]
 
 _LOG = logging.getLogger("tvdbayes")
 

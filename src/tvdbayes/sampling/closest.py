@@ -18,8 +18,6 @@ from tvdbayes.sampling.starts import scan
 from tvdbayes.solvers import Solution, Status, newton, scalar, solve_from_pool
 from tvdbayes.trimming import KeptRows
 
-__all__ = ["NewtonPlan", "PreparedSearch", "recorded", "searched_exactly"]
-
 AnyProblem = GroupProblem | RowProblem
 
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tvdbayes.models.named import LINKS
-from tvdbayes.objective.divergences import ALL_DIVERGENCES, AbstractDivergence
+from tvdbayes.objective._kinds import AbstractDivergence
+from tvdbayes.objective.divergences import ALL_DIVERGENCES
 from tvdbayes.objective.partitions import (
     AbstractPartition,
     Auto,
@@ -12,8 +13,6 @@ from tvdbayes.objective.partitions import (
     KMeansGroups,
     Singletons,
 )
-
-__all__ = ["DIVERGENCES", "KINDS", "NAMES", "PARTITIONS"]
 
 DIVERGENCES: dict[str, AbstractDivergence] = {d.name: d for d in ALL_DIVERGENCES}
 PARTITIONS: dict[str, AbstractPartition] = {

@@ -32,8 +32,6 @@ from tvdbayes.sampling.setup import Setup
 from tvdbayes.sampling.weights import Stream
 from tvdbayes.solvers import Status, newton
 
-__all__ = ["NetworkPlan", "network_of"]
-
 _BEND = 0.1
 """If the network of the likelihood fit explains so much more of the mass, the truth is bent, not
 the data: the robust network then begins at that one. Up to about a tenth of wrong rows, all of one

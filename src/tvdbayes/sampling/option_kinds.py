@@ -13,27 +13,6 @@ from typing import Any
 from tvdbayes._errors import DataError, FamilyError, SettingsError
 from tvdbayes._validate import is_number, whole_number
 
-__all__ = [
-    "Option",
-    "at_least_0",
-    "bin_starts",
-    "column",
-    "column_or_whole",
-    "family",
-    "formulas",
-    "grid",
-    "layers",
-    "link",
-    "list_of",
-    "must_be",
-    "named",
-    "number_or_column",
-    "one_of",
-    "terms_by_name",
-    "thing_by_name",
-    "whole",
-]
-
 Check = Callable[[str, Any], Any]
 
 
@@ -223,7 +202,7 @@ def grid(name: str, value: Any) -> Any:
     """Accept a grid, the number of its bins, or None."""
     del name
     if value is not None:
-        from tvdbayes.data.sources import Grid
+        from tvdbayes.data.grid import Grid
 
         Grid.of(value)
     return value

@@ -18,14 +18,13 @@ from tvdbayes.sampling.option_kinds import Option
 
 if TYPE_CHECKING:
     from tvdbayes.data.cells import Cells
-    from tvdbayes.data.sources import Grid, Missing
+    from tvdbayes.data.grid import Grid
+    from tvdbayes.data.table import Missing
     from tvdbayes.models.families import AbstractFamily
     from tvdbayes.models.predictors import MLP
-    from tvdbayes.objective.divergences import AbstractDivergence
+    from tvdbayes.objective._kinds import AbstractDivergence
     from tvdbayes.objective.partitions import AbstractPartition
     from tvdbayes.sampling.weights import BaseMeasure, Prior
-
-__all__ = ["DEFAULTS", "OPTIONS", "Connection", "Options"]
 
 
 @dataclass(frozen=True)

@@ -15,19 +15,6 @@ from tvdbayes.sampling.weights import Stream, reweight
 from tvdbayes.solvers import Solution
 from tvdbayes.trimming import KeptRows
 
-__all__ = [
-    "AUTO_RIDGE",
-    "PILOT",
-    "AbstractPlan",
-    "AbstractPrepared",
-    "Solved",
-    "calibrating_shift",
-    "draws_of",
-    "pilot_of",
-    "solve_block",
-    "solve_tables",
-]
-
 AUTO_RIDGE = 1e-4
 """Ridge that keeps coefficients finite when their optimum is at infinity."""
 

@@ -21,8 +21,6 @@ from tvdbayes.sampling.search import prepare
 from tvdbayes.sampling.setup import Setup, device_named
 from tvdbayes.sampling.trimmed import trimmed_plan
 
-__all__ = ["make_plan", "plan_for_replicates", "plan_of", "planner_of"]
-
 
 class AbstractPlanner(ABC):
     """One way in which the parameters of a predictor are found."""

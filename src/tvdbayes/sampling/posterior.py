@@ -9,7 +9,8 @@ import numpy as np
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
-from tvdbayes.objective.divergences import KLD, AbstractDivergence
+from tvdbayes.objective._kinds import AbstractDivergence
+from tvdbayes.objective.divergences import KLD
 from tvdbayes.objective.partitions import AbstractPartition, Bins, Distinct, GroupReport
 from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.plan import AbstractPrepared
@@ -19,8 +20,6 @@ from tvdbayes.sampling.tables import html_table
 from tvdbayes.sampling.weights import Prior
 from tvdbayes.solvers import Status
 from tvdbayes.trimming import KeptRows
-
-__all__ = ["Posterior"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -21,8 +21,6 @@ from tvdbayes.objective import Layout, Objective
 from tvdbayes.solvers import newton
 from tvdbayes.trimming import good_share
 
-__all__ = ["explained", "reweighted_fit"]
-
 _PASSES = 3
 """Times that weights and fit are renewed, chosen by trial on the designs of ``benchmarks``."""
 _DEVIATIONS = 3.0

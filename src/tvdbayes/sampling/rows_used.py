@@ -13,8 +13,6 @@ from tvdbayes.trimming import KeptRows, farthest_column
 if TYPE_CHECKING:
     from tvdbayes.sampling.posterior import Posterior
 
-__all__ = ["RowsUsed", "rows_used"]
-
 
 @dataclass(frozen=True)
 class RowsUsed:

@@ -18,18 +18,6 @@ from tvdbayes.solvers import Status
 if TYPE_CHECKING:
     from tvdbayes.sampling.posterior import Posterior
 
-__all__ = [
-    "FALSE_ALARM",
-    "RULES",
-    "Rule",
-    "differing",
-    "far_draws",
-    "few_groups",
-    "is_frequent",
-    "small_groups",
-    "unsure",
-]
-
 FALSE_ALARM = 0.05
 """Stated share of clean data sets on which a rule that depends on chance may report something."""
 

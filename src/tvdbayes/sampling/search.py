@@ -28,8 +28,6 @@ from tvdbayes.sampling.starts import central_mass, elemental, least_squares, len
 from tvdbayes.sampling.weights import Stream, reweight
 from tvdbayes.solvers import Solution, find_modes, newton, scalar, solve_from_pool, spread_out
 
-__all__ = ["prepare"]
-
 _STARTS = 3
 """Starts of a draw, where one is not enough; chosen by trial on the designs of ``benchmarks``."""
 _MATTERS = 1e-4

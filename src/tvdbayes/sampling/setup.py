@@ -10,7 +10,8 @@ from tvdbayes._errors import MemoryBudgetError, SettingsError
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
 from tvdbayes.objective import Layout
-from tvdbayes.objective.divergences import TVD, AbstractDivergence
+from tvdbayes.objective._kinds import AbstractDivergence
+from tvdbayes.objective.divergences import TVD
 from tvdbayes.objective.partitions import (
     AbstractPartition,
     Bins,
@@ -21,8 +22,6 @@ from tvdbayes.objective.partitions import (
 )
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.weights import Prior, Stream, block_size
-
-__all__ = ["Refine", "Setup", "affordable", "device_named", "outcome_bins", "refined"]
 
 Refine = Literal["reweight", "trim"] | None
 """What is done to the closest model: one-step reweighting, or the trimmed likelihood."""

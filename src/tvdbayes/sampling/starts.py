@@ -9,8 +9,6 @@ import numpy as np
 from tvdbayes._typing import Array
 from tvdbayes.objective import Layout
 
-__all__ = ["central_mass", "elemental", "least_squares", "lengths", "scan"]
-
 _FAR_OUT = 2.5
 """Deviations from the median beyond which 1.2 % of a normal column lie."""
 

@@ -10,8 +10,6 @@ from tvdbayes._typing import Array
 from tvdbayes._validate import probability
 from tvdbayes.sampling.tables import AbstractTable
 
-__all__ = ["IntervalKind", "Summary", "intervals", "summarise"]
-
 IntervalKind = Literal["equal", "hdi"]
 """Equal tails, or the shortest interval (highest density)."""
 

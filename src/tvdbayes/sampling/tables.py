@@ -7,8 +7,6 @@ from typing import ClassVar
 
 from tvdbayes._typing import Array
 
-__all__ = ["AbstractTable", "html_table", "text_table"]
-
 
 @dataclass(frozen=True, eq=False)
 class AbstractTable:

@@ -39,8 +39,6 @@ from tvdbayes.sampling.weights import block_size
 from tvdbayes.solvers import Solution, Status, newton
 from tvdbayes.trimming import RIDGE, KeptRows, trimmed_fit, widening
 
-__all__ = ["PreparedTrim", "Recentred", "TrimmedPlan", "trimmed_plan"]
-
 _STEEP = 10.0
 """Variance of the linear predictor below which no draw is held by the ridge alone."""
 _DECREMENT = 1e-10

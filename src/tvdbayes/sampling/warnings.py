@@ -14,8 +14,6 @@ from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.rules import few_groups, is_frequent, small_groups, unsure
 from tvdbayes.solvers import Status
 
-__all__ = ["warn_of"]
-
 _AT_THE_EDGE = 12.0
 """Log odds or log scales beyond this are as good as infinite."""
 

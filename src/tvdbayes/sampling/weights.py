@@ -34,16 +34,6 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes._validate import whole_number
 from tvdbayes.data.cells import Cells
 
-__all__ = [
-    "BaseMeasure",
-    "Draws",
-    "Prior",
-    "Reweighted",
-    "Stream",
-    "block_size",
-    "reweight",
-]
-
 BaseMeasure = Callable[[np.random.Generator, int], tuple[Array, Array]]
 """Draws atoms: (rng, size) to x (size, p) and y (size,)."""
 

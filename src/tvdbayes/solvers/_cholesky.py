@@ -10,8 +10,6 @@ import numpy as np
 
 from tvdbayes._typing import Array
 
-__all__ = ["solve_positive"]
-
 
 def solve_positive(hess: Array, grad: Array, floor: float = 1e-10) -> Array:
     """Solve ``H step = grad`` for hess (d, d, B), with H made positive definite where it is not.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from tvdbayes.solvers._solution import Solution
     from tvdbayes.solvers.newton import Newton
 
-__all__ = ["Accuracy", "Expansion", "KinkedProblem", "Point", "Problem"]
-
 
 @dataclass(frozen=True)
 class Accuracy:

@@ -7,8 +7,6 @@ import numpy as np
 
 from tvdbayes._typing import Array, IntArray
 
-__all__ = ["Solution", "Status"]
-
 
 class Status(IntEnum):
     """How the search of one draw ended; the sentence is what a user reads.

@@ -30,8 +30,6 @@ from tvdbayes.solvers._cholesky import solve_positive
 from tvdbayes.solvers._problem import Accuracy, Expansion, Point, Problem
 from tvdbayes.solvers._solution import Solution, Status
 
-__all__ = ["Newton", "newton"]
-
 
 @dataclass(frozen=True)
 class Newton:

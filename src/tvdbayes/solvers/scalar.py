@@ -19,8 +19,6 @@ from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.solvers._problem import KinkedProblem, Problem
 from tvdbayes.solvers._solution import Solution, Status
 
-__all__ = ["scalar"]
-
 _MOST_ELEMENTS = 1 << 19
 """Terms x kinks x draws at a time: each kink is a column of all terms, so memory grows with the
 square of the terms."""

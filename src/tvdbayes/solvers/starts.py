@@ -9,8 +9,6 @@ from tvdbayes.solvers._problem import Accuracy, Problem
 from tvdbayes.solvers._solution import Solution, Status
 from tvdbayes.solvers.newton import newton
 
-__all__ = ["find_modes", "solve_from_pool", "spread_out"]
-
 _ROUGH = Accuracy(tau=1e-2, decrement=1e-6)
 """How far many starts are followed before the few best of them are followed to the end."""
 

@@ -25,8 +25,6 @@ from numpy.lib import format as npy
 
 from tvdbayes._errors import StorageError, TVDBayesError, first_line
 
-__all__ = ["AnyArray", "read_archive", "refusing", "replacing", "write_archive"]
-
 AnyArray = np.ndarray[Any, Any]
 
 _HEADER = "header.json"

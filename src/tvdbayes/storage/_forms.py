@@ -28,8 +28,6 @@ from tvdbayes.sampling.trimmed import PreparedTrim, Recentred
 from tvdbayes.sampling.weights import Prior
 from tvdbayes.trimming import KeptRows
 
-__all__ = ["FORMS", "Form", "form_of"]
-
 Fields = dict[str, Any]
 
 

@@ -11,8 +11,6 @@ from tvdbayes._errors import StorageError
 from tvdbayes.storage._archive import AnyArray
 from tvdbayes.storage._forms import Form
 
-__all__ = ["Packer", "Unpacker"]
-
 _SCALARS = frozenset({"bool", "float32", "float64"}) | {
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }

@@ -20,8 +20,6 @@ from tvdbayes.objective import Layout
 from tvdbayes.trimming.far import DEVIATIONS, deviations, quantile
 from tvdbayes.trimming.weighted import weighted_fit
 
-__all__ = ["bending_column"]
-
 _LEVEL = 0.01
 """Of the likelihood-ratio test, all columns that are tried together."""
 _KNOTS = (0.15, 0.85)

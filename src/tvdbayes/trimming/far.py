@@ -14,8 +14,6 @@ from scipy.special import gammaincinv
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.data.cells import Cells
 
-__all__ = ["DEVIATIONS", "deviations", "far_rows", "quantile"]
-
 DEVIATIONS = 3.0
 """A row is far out in a column beyond so many deviations."""
 _QUANTILE = 0.99

@@ -22,8 +22,6 @@ from tvdbayes.trimming.surplus import kept_share
 from tvdbayes.trimming.weighted import weighted_fit
 from tvdbayes.trimming.words import where
 
-__all__ = ["RIDGE", "KeptRows", "Route", "agreement", "trimmed_fit"]
-
 Route = Literal["central", "closest", "ordinary"]
 
 RIDGE = 1e-6

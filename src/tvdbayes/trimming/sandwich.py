@@ -23,8 +23,6 @@ import numpy as np
 from tvdbayes._typing import Array
 from tvdbayes.objective import Layout
 
-__all__ = ["widening"]
-
 _MOST = 0.9
 """Leverages are taken to be at most this."""
 _UNLIMITED = 1e9

@@ -15,8 +15,6 @@ from tvdbayes._typing import Array, BoolArray
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective import Layout
 
-__all__ = ["due_in_tails", "good_share", "kept_share", "kept_shares", "tail_probability"]
-
 _GROUP_LEVEL = 0.005
 _ROUNDS = 2
 """How often the good part of a group is estimated. A group all of whose rows are wrong then keeps

@@ -7,8 +7,6 @@ from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import KLD, DensityPower
 from tvdbayes.solvers import newton
 
-__all__ = ["weighted_fit", "weighted_fits"]
-
 
 def weighted_fits(
     layout: Layout,

@@ -6,8 +6,6 @@ from tvdbayes._typing import Array, BoolArray
 from tvdbayes.data.cells import Cells
 from tvdbayes.trimming.far import deviations
 
-__all__ = ["farthest_column", "where"]
-
 _SEVERAL = 0.5
 """Rows that lie beyond all others in a column are described by its range if they are more than this
 share of the far ones."""

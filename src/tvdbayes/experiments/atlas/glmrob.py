@@ -13,8 +13,6 @@ import numpy as np
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
 
-__all__ = ["QuasiFit", "glmrob", "robustbase_version"]
-
 Rows = tuple[Array, Array, Array]
 """Covariates (n, d), of which the first is the intercept, outcomes and trials (n,)."""
 

@@ -18,8 +18,6 @@ from tvdbayes._typing import Array
 from tvdbayes.experiments.atlas.settings import CLEAN, LAWS, Setting
 from tvdbayes.experiments.contract import Measured, Report, Task, boxes_of
 
-__all__ = ["atlas_report"]
-
 _METHODS = (
     *("TVD", "TVD reweighted", "Hellinger", "density power"),
     *("glmrob", "glmrob (x weights)", "KLD", "Bayes"),

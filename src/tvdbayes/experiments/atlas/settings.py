@@ -16,19 +16,6 @@ from tvdbayes._typing import Array
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.families import AbstractFamily, Bernoulli, Binomial, Poisson
 
-__all__ = [
-    "CLEAN",
-    "CONTAMINATIONS",
-    "CONTINUOUS",
-    "DISCRETE",
-    "LAWS",
-    "Law",
-    "Rows",
-    "Setting",
-    "clean_rows",
-    "wrong_rows",
-]
-
 CLEAN = "clean"
 DISCRETE, CONTINUOUS = "discrete", "continuous"
 

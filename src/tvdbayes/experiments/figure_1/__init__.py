@@ -15,7 +15,9 @@ from tvdbayes.experiments.pictures import COLOURS
 from tvdbayes.experiments.released import tables, weights
 from tvdbayes.models.families import Poisson
 from tvdbayes.models.model import Model
-from tvdbayes.sampling.bootstrap import plan_of, posterior_bootstrap, solve_tables
+from tvdbayes.sampling.bootstrap import posterior_bootstrap
+from tvdbayes.sampling.plan import solve_tables
+from tvdbayes.sampling.planners import plan_of
 
 __all__ = ["FigureOne"]
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from tvdbayes._typing import Array, IntArray
 
-__all__ = ["SCENARIOS", "Scenario", "logistic"]
-
 
 @dataclass(frozen=True)
 class Scenario:

@@ -13,13 +13,14 @@ from tvdbayes.data.cells import Cells
 from tvdbayes.models.families import Bernoulli
 from tvdbayes.models.model import Model
 from tvdbayes.models.predictors import MLP
-from tvdbayes.objective.divergences import KLD, AbstractRowDivergence, DensityPower
+from tvdbayes.objective._kinds import AbstractRowDivergence
+from tvdbayes.objective.divergences import KLD, DensityPower
 from tvdbayes.objective.partitions import Singletons
 from tvdbayes.results.prediction import NewRows, mean_draws
-from tvdbayes.sampling.bootstrap import plan_of, posterior_bootstrap, solve_tables
+from tvdbayes.sampling.bootstrap import posterior_bootstrap
+from tvdbayes.sampling.plan import solve_tables
+from tvdbayes.sampling.planners import plan_of
 from tvdbayes.sampling.posterior import Posterior
-
-__all__ = ["GeneralisedCrossEntropy", "fewer", "predictions"]
 
 _NETWORK = Model(Bernoulli(), MLP())
 _RANDOM_START = Model(Bernoulli(), MLP(direct=False))

@@ -15,8 +15,6 @@ from tvdbayes.models.predictors import Layers
 if TYPE_CHECKING:
     from tvdbayes.experiments.network.steps import Split
 
-__all__ = ["outer_likelihood", "released", "scrambled"]
-
 _NODES, _EPOCHS, _BATCH = 50, 10, 64
 
 

@@ -22,8 +22,6 @@ from tvdbayes.experiments.pictures import COLOURS, grid_panels, legend_below
 from tvdbayes.experiments.published import CLOSE, CRITERIA, agreement, compare, published
 from tvdbayes.experiments.scores import boxes_of_splits, calibration_boxes
 
-__all__ = ["network_report", "published_report"]
-
 _METHODS = ("TVD", "KLD")
 _TWICE, _AS = "diabetic", "pima"
 """The same data set, with exchanged labels and as it is."""

@@ -13,8 +13,6 @@ from jax import numpy as jnp
 
 from tvdbayes.models.predictors import Layers
 
-__all__ = ["Draws", "Split", "lbfgs", "probabilities", "train"]
-
 _RATE, _MOMENTUM = 0.01, 0.9
 _ITERATIONS = 20
 _FLAT, _STILL, _CURVED = 1e-7, 1e-9, 1e-10

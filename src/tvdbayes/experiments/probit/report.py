@@ -14,8 +14,6 @@ from tvdbayes.experiments.pictures import grid_panels
 from tvdbayes.experiments.published import CLOSE, CRITERIA, agreement, compare, published
 from tvdbayes.experiments.scores import boxes_of_splits, calibration_boxes
 
-__all__ = ["probit_report"]
-
 _NAMES = {
     "mammographic_mass": "mammograph",
     "fourclass": "fourclass",

@@ -16,8 +16,6 @@ from tvdbayes.models.predictors import AbstractBound
 from tvdbayes.objective import Layout, Pairs
 from tvdbayes.objective.partitions import Bins, Distinct, Grouping
 
-__all__ = ["Batch", "Chunk", "Rules", "batches_of", "spread_of"]
-
 _FEWEST, _MOST = 1 << 12, 1 << 14
 """Rows of a batch: many, so that adding its units to the sum costs little beside it; few, so that
 its arrays stay near the cache."""

@@ -11,10 +11,9 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.large.cluster.rows import AbstractRows
 from tvdbayes.large.cluster.sums import DataMasses, Gradient, Likelihood, Loss, ModelMasses
 from tvdbayes.objective import GroupExpansion, Penalty, RowExpansion, RowPoint, gauss_newton
-from tvdbayes.objective.divergences import TVD, AbstractComparison
+from tvdbayes.objective._terms import AbstractComparison
+from tvdbayes.objective.divergences import TVD
 from tvdbayes.solvers import Accuracy
-
-__all__ = ["SummedGroups", "SummedRows", "UnitMasses"]
 
 
 @dataclass(frozen=True, eq=False)

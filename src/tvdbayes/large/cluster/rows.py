@@ -16,8 +16,6 @@ from tvdbayes.large.cluster.sums import AbstractSum, Sums, added
 from tvdbayes.large.cluster.workers import dask_module, give_memory_back
 from tvdbayes.sampling.execution import single_threaded
 
-__all__ = ["AbstractRows", "DaskRows", "joined", "result_of"]
-
 Part = TypeVar("Part")
 
 _BRANCHES = 8

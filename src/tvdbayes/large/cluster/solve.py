@@ -18,10 +18,8 @@ from tvdbayes.large.cluster.rows import AbstractRows
 from tvdbayes.large.cluster.sums import Slopes
 from tvdbayes.large.cluster.weights import UNWEIGHTED
 from tvdbayes.objective import Penalty
-from tvdbayes.sampling.bootstrap import Solved
+from tvdbayes.sampling.plan import Solved
 from tvdbayes.solvers import Accuracy, Solution, newton
-
-__all__ = ["solve_rows"]
 
 _MOST_DRAWS = 64
 """Draws that are solved together; each sum over rows serves all of them."""

@@ -12,17 +12,6 @@ from tvdbayes.large.cluster.weights import RowWeights
 from tvdbayes.objective import Penalty, RowProblem
 from tvdbayes.objective.divergences import KLD
 
-__all__ = [
-    "AbstractSum",
-    "DataMasses",
-    "Gradient",
-    "Likelihood",
-    "Loss",
-    "ModelMasses",
-    "Slopes",
-    "Sums",
-]
-
 Sums = tuple[Array, ...]
 
 

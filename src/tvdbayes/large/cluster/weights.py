@@ -11,8 +11,6 @@ import numpy as np
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.sampling.weights import Stream
 
-__all__ = ["UNWEIGHTED", "RowWeights"]
-
 UNWEIGHTED = -1
 """The number of the draw that leaves every row as it is."""
 

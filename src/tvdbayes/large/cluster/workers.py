@@ -8,8 +8,6 @@ from typing import Any
 
 from tvdbayes._errors import SettingsError
 
-__all__ = ["dask_module", "give_memory_back"]
-
 
 def dask_module(name: str) -> Any:
     """The module "dask" or "distributed", or an error that says how to get it."""

@@ -19,8 +19,6 @@ from tvdbayes._errors import FamilyError, listing
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes._validate import LARGEST, bad_trials
 
-__all__ = ["AbstractFamily", "Jet", "bordered", "from_triangle", "odd_trials"]
-
 _MOST_ELEMENTS = 1 << 20
 """Nodes x predictors that a sum over the support holds at a time."""
 

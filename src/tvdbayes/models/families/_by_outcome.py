@@ -13,8 +13,6 @@ import numpy as np
 from tvdbayes._array import known, on_device, xp
 from tvdbayes._typing import Array
 
-__all__ = ["by_outcome", "once_per_outcome"]
-
 _Tables = dict[Hashable, Array]
 
 _KNOWN: ContextVar[tuple[Array, _Tables] | None] = ContextVar("known outcomes", default=None)

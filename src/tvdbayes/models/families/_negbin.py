@@ -4,8 +4,6 @@ from tvdbayes._array import HALF_LOG_2PI, excess_exp, stirling_error, xp
 from tvdbayes._typing import Array
 from tvdbayes.models.families._by_outcome import by_outcome
 
-__all__ = ["log_negbin"]
-
 
 def log_negbin(y: Array, size: Array, log_mean: Array) -> Array:
     """Log pmf of y for a size (1 / dispersion) and a mean, in Loader's form.

@@ -14,8 +14,6 @@ import numpy as np
 from tvdbayes._typing import Array
 from tvdbayes.models.families._base import AbstractFamily, Jet
 
-__all__ = ["tabulated_power_sum"]
-
 _PER_UNIT = 64
 """Points of the grid in a unit of eta."""
 _LOW, _HIGH = -30, 10

@@ -10,16 +10,6 @@ from tvdbayes._array import gauss_sum, xp
 from tvdbayes._typing import Array
 from tvdbayes.models.families._base import AbstractFamily
 
-__all__ = [
-    "CERTAIN",
-    "LARGE_DISPERSION",
-    "SMALL",
-    "bump_nodes",
-    "count_nodes",
-    "mean_by_sum",
-    "panels",
-]
-
 CERTAIN = 1e-6
 """A distribution is degenerate if it leaves less than this for all outcomes but one: its parameters
 can then move without a visible change of the probabilities."""

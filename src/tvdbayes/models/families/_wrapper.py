@@ -7,8 +7,6 @@ from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.models.families._base import AbstractFamily
 
-__all__ = ["AbstractWrapper"]
-
 
 class AbstractWrapper(AbstractFamily):
     """A family of counts built from another one, whose properties it takes over."""

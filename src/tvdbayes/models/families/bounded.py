@@ -36,8 +36,6 @@ from tvdbayes.models.families._negbin import log_negbin
 from tvdbayes.models.families._support import CERTAIN, LARGE_DISPERSION, SMALL, bump_nodes
 from tvdbayes.models.families.links import AbstractLink, Logit, require_link
 
-__all__ = ["Bernoulli", "BetaBinomial", "Binomial"]
-
 _TINY = 1e-100
 """Probabilities are at least this, so that their reciprocals can be squared."""
 

@@ -27,8 +27,6 @@ from tvdbayes.models.families._base import AbstractFamily, Jet
 from tvdbayes.models.families._support import CERTAIN
 from tvdbayes.models.families.links import AbstractLink, Logit, require_link
 
-__all__ = ["Categorical", "Ordinal"]
-
 _LARGE_GAP = 60.0
 """Bound on the log gap between two cutpoints: exp of it, and its square, are finite."""
 

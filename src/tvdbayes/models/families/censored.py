@@ -17,8 +17,6 @@ from tvdbayes.models.families._base import AbstractFamily, Jet
 from tvdbayes.models.families._support import CERTAIN, panels
 from tvdbayes.models.families._wrapper import AbstractWrapper
 
-__all__ = ["Censored"]
-
 _TOO_RARE = 1e-5
 """A tail less probable than this is summed itself, as 1 minus the rest would keep too few
 digits."""

@@ -48,8 +48,6 @@ from tvdbayes.models.families._support import (
 )
 from tvdbayes.models.families.links import Logit
 
-__all__ = ["DiscreteWeibull", "Geometric", "NegativeBinomial", "Poisson"]
-
 _LARGE = 300.0
 """Bound on the log mean: exp of more overflows once squared, and no count of a data set comes
 near."""

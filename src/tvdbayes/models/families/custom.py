@@ -14,8 +14,6 @@ from tvdbayes._typing import Array, BoolArray
 from tvdbayes.models.families._base import AbstractFamily, Jet
 from tvdbayes.models.families._support import CERTAIN, mean_by_sum, panels
 
-__all__ = ["CustomFamily"]
-
 Scale = Literal["log", "logit", "identity"]
 Law = Callable[..., Any]
 

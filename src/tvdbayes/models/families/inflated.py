@@ -28,8 +28,6 @@ from tvdbayes.models.families._support import CERTAIN
 from tvdbayes.models.families._wrapper import AbstractWrapper
 from tvdbayes.models.families.links import Logit
 
-__all__ = ["Hurdle", "ZeroInflated", "ZeroTruncated"]
-
 _RARE = 1e-3
 """Above this share of counts above 0, rejection sampling is quick."""
 

@@ -16,8 +16,6 @@ from tvdbayes._array import HALF_LOG_2PI, erfcx, known, log1m_exp, log_ndtr, ndt
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray
 
-__all__ = ["AbstractLink", "Cloglog", "Logit", "Probit", "require_link"]
-
 _LARGE = 700.0
 """Bound on predictors: exp overflows beyond 709, and every family is degenerate long before."""
 

@@ -11,8 +11,6 @@ from tvdbayes.models.families.counts import Geometric, NegativeBinomial, Poisson
 from tvdbayes.models.families.inflated import Hurdle, ZeroInflated
 from tvdbayes.models.families.links import AbstractLink, Cloglog, Logit, Probit
 
-__all__ = ["Neighbour", "neighbours"]
-
 
 @dataclass(frozen=True)
 class Neighbour:

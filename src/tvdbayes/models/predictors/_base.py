@@ -15,8 +15,6 @@ from tvdbayes.data.cells import Cells
 if TYPE_CHECKING:
     from tvdbayes.models.predictors.network import MLP
 
-__all__ = ["AbstractBound", "AbstractPredictor", "EndWords"]
-
 
 @dataclass(frozen=True)
 class EndWords:

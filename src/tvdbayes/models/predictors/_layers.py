@@ -17,8 +17,6 @@ import numpy as np
 from tvdbayes._array import xp
 from tvdbayes._typing import Array, BoolArray
 
-__all__ = ["ACTIVATIONS", "Layers"]
-
 _SMALL = 0.1
 """Size of the last layer at the start beside a direct way: nearly linear, but not stuck at 0."""
 

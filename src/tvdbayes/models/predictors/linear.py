@@ -15,8 +15,6 @@ from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.predictors._base import AbstractBound, AbstractPredictor
 
-__all__ = ["BoundLinear", "Linear", "dependent_columns"]
-
 # Products of columns are kept for tables up to this size and recomputed by chunks above it.
 _KEEP = 1 << 24
 _CHUNK = 8192

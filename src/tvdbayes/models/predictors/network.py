@@ -18,8 +18,6 @@ from tvdbayes.models.predictors._base import AbstractBound, AbstractPredictor, E
 from tvdbayes.models.predictors._layers import ACTIVATIONS, Layers
 from tvdbayes.models.predictors.linear import Linear
 
-__all__ = ["MLP", "BoundNetwork"]
-
 _ELEMENTS = 1 << 22
 """Hidden nodes x rows that are held at a time."""
 

@@ -15,15 +15,6 @@ import numpy as np
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.cells import Cells
 
-__all__ = [
-    "AbstractPartition",
-    "Distinct",
-    "GroupReport",
-    "Grouping",
-    "Singletons",
-    "report_groups",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Grouping:

@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 from tvdbayes._array import Ones, in_parts
 from tvdbayes._typing import Array, IntArray
 
-__all__ = ["TIE", "Rows", "finder", "learn_centres", "move_centres", "nearest", "squared_distances"]
-
 _CHUNK = 4096
 """Rows that a thread searches at a time."""
 

@@ -20,8 +20,6 @@ import numpy as np
 
 from tvdbayes._typing import Array, IntArray
 
-__all__ = ["METRICS", "row_order", "spread_metric", "tail_metric"]
-
 _BULK = 0.75
 """Share of the rows that the bulk holds, as the minimum covariance determinant often does."""
 

@@ -29,8 +29,6 @@ from tvdbayes.objective.partitions._kmeans import (
     squared_distances,
 )
 
-__all__ = ["Search", "learn_cells", "learn_centres_of_many"]
-
 _BATCH = 1 / 3
 """Centres drawn at a time, as a share of those that there are."""
 

@@ -17,8 +17,6 @@ from tvdbayes.data.cells import Cells
 from tvdbayes.objective.partitions._base import Grouping
 from tvdbayes.objective.partitions.groups import ENOUGH_ROWS
 
-__all__ = ["Bins", "learn_bins", "median_cell"]
-
 _LEAST_BINS = 3
 """A bin holds at most this part of a typical group, so that a group has several bins."""
 

@@ -19,16 +19,6 @@ from tvdbayes.objective.partitions._kmeans import learn_centres, nearest
 from tvdbayes.objective.partitions._metrics import METRICS, row_order
 from tvdbayes.objective.partitions._two_levels import Search, learn_cells, learn_centres_of_many
 
-__all__ = [
-    "ENOUGH_ROWS",
-    "TWO_SIZES",
-    "Auto",
-    "Cluster",
-    "KMeansGroups",
-    "LearnedGroups",
-    "rows_per_group",
-]
-
 ENOUGH_ROWS = 12
 """Rows at one x from which it can stand as a group of its own; groups smaller than this bias."""
 

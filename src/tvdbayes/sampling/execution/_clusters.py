@@ -14,8 +14,6 @@ from typing import Any, TypeVar
 from tvdbayes import kernel
 from tvdbayes.sampling.execution._executors import AbstractExecutor, alone
 
-__all__ = ["CLUSTERS", "AbstractCluster", "Dask", "OnCluster", "Ray"]
-
 Result = TypeVar("Result")
 
 _LOG = logging.getLogger("tvdbayes")

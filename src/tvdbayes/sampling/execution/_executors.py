@@ -13,8 +13,6 @@ from tvdbayes import kernel
 from tvdbayes.sampling.execution._parents import beside
 from tvdbayes.sampling.execution._threads import single_threaded
 
-__all__ = ["AbstractExecutor", "Joblib", "Serial", "Threads", "alone"]
-
 Result = TypeVar("Result")
 
 _LOG = logging.getLogger("tvdbayes")

@@ -8,8 +8,6 @@ from functools import cache
 from threading import Thread
 from typing import ParamSpec, TypeVar
 
-__all__ = ["beside"]
-
 P = ParamSpec("P")
 Result = TypeVar("Result")
 

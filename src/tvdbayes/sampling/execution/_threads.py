@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["single_threaded"]
-
 
 @cache
 def _threads() -> ThreadpoolController:

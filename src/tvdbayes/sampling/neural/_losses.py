@@ -12,9 +12,7 @@ import jax
 from jax import numpy as jnp
 
 from tvdbayes.models.families import AbstractFamily
-from tvdbayes.objective.divergences import AbstractDivergence, AbstractRowDivergence
-
-__all__ = ["Loss", "held_out_loss", "step_loss"]
+from tvdbayes.objective._kinds import AbstractDivergence, AbstractRowDivergence
 
 Loss = Callable[[Any, Any, Any, Any], Any]
 

@@ -14,8 +14,6 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.cells import Cells
 from tvdbayes.objective import Listed
 
-__all__ = ["Steps", "group_steps", "rounded", "row_steps"]
-
 _SHUFFLES = 12
 """Ways of cutting rows into steps, used one after the other."""
 

@@ -16,11 +16,9 @@ from jax import numpy as jnp
 
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.predictors import Layers
-from tvdbayes.objective.divergences import AbstractDivergence, AbstractRowDivergence
+from tvdbayes.objective._kinds import AbstractDivergence, AbstractRowDivergence
 from tvdbayes.sampling.neural._losses import held_out_loss, step_loss
 from tvdbayes.sampling.neural._steps import Steps
-
-__all__ = ["Draw", "Phase", "Table", "Trained", "train"]
 
 _LARGEST = 40.0
 """Largest predictor that is trained on."""

@@ -12,14 +12,12 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.predictors import MLP, BoundNetwork
 from tvdbayes.objective import Layout
-from tvdbayes.objective.divergences import AbstractDivergence
+from tvdbayes.objective._kinds import AbstractDivergence
 from tvdbayes.sampling.neural._steps import Steps, group_steps, rounded, row_steps
 from tvdbayes.solvers import Solution, Status
 
 if TYPE_CHECKING:
     from tvdbayes.sampling.neural._training import Table
-
-__all__ = ["Masses", "Trainer", "bound_network", "device_for", "held_out_share"]
 
 _FEWEST_STEPS = 200
 """A small table is passed over more often, so that at least so many steps are taken."""
