@@ -246,7 +246,7 @@ FAMILIES = {
     "three classes": (flooded_class, "10 % in one class, at one end of x"),
     "ratings": (reversed_ratings, "10 % reversed"),
 }
-FAMILY_SETS, FAMILY_SEED = 40, 20_265
+FAMILY_SETS, FAMILY_SEED = 120, 20_265
 FAMILY_METHODS = ("ML", "TVD", "reweighted", "default")
 
 
@@ -375,6 +375,10 @@ def coverage(quick=False):
     ).publish()
 
 
+SPLITS = 30
+"""Of each real data set."""
+
+
 def split(name, number, corrupt, quick=False):
     """Log scores of the default's and of maximum likelihood's mean predictions on clean labels."""
     found = chances_of_labels(name, number, corrupt, quick, SEED + 2)
@@ -386,7 +390,7 @@ def on_real_data(quick=False):
     for name in ("heart",) if quick else REAL:
         line = [name]
         for corrupt in (False, True):
-            numbers = range(2 if quick else 10)
+            numbers = range(2 if quick else SPLITS)
             work = (delayed(split)(name, number, corrupt, quick) for number in numbers)
             found = np.array(Parallel(2)(work))
             gap = found[:, 0] - found[:, 1]
@@ -398,9 +402,9 @@ def on_real_data(quick=False):
         "default_real",
         "default_real",
         "Log score (lower is better) of the posterior mean prediction on the clean labels of 10 % "
-        "held-out rows, 10 splits, 200 draws, logistic model; the difference is the default minus "
-        "maximum likelihood, with its Monte-Carlo error over splits. Corrupt: the tenth of the "
-        "training rows that maximum likelihood is surest are class 1 are relabelled 0. "
+        f"held-out rows, {SPLITS} splits, 200 draws, logistic model; the difference is the default "
+        "minus maximum likelihood, with its Monte-Carlo error over splits. Corrupt: the tenth of "
+        "the training rows that maximum likelihood is surest are class 1 are relabelled 0. "
         f"Seed {SEED + 2}.",
         ("data", *(f"{name}, clean" for name in each), *(f"{name}, corrupt" for name in each)),
         lines,
