@@ -142,7 +142,8 @@ class Device:
         # A transposed view travels as it lies in memory, and is turned there.
         turned = values.ndim == 2 and values.flags.f_contiguous
         found: Any = jnp.asarray(values.T if turned else values, self.dtype)
-        return found.T if turned else found  # type: ignore[no-any-return]
+        placed: Array = found.T if turned else found
+        return placed
 
 
 if TYPE_CHECKING:
@@ -254,8 +255,8 @@ class Ones:
             from jax.experimental.sparse import BCSR
 
             ones: Any = xp.ones_like(values, shape=(columns.size,))
-            found: Any = BCSR((ones, columns, ends), shape=self.shape) @ values
-            return found  # type: ignore[no-any-return]
+            found: Array = BCSR((ones, columns, ends), shape=self.shape) @ values
+            return found
         summed: Array = compiled(_sum_of_copies)(values, columns)
         return summed
 

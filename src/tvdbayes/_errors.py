@@ -331,13 +331,13 @@ class MissingRowsWarning(TVDBayesWarning):
     """
 
 
-def listing(wrong: BoolArray, values: object, unit: str, numbers: IntArray | None = None) -> str:
+def listing(wrong: BoolArray, values: Any, unit: str, numbers: IntArray | None = None) -> str:
     """Say how many are wrong and name the first: ``3 of 400 are not (first: -1.0 in row 17)``.
 
     ``numbers`` are what rows are called, where that is not their position.
     """
     first = int(wrong.argmax())
-    value = values[first]  # type: ignore[index]
+    value = values[first]
     called = first if numbers is None else int(numbers[first])
     verb = "is" if int(wrong.sum()) == 1 else "are"
     return f"{int(wrong.sum())} of {wrong.size} {verb} not (first: {value} in {unit} {called})"

@@ -10,14 +10,14 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
-from sklearn.base import (  # type: ignore[import-untyped]
+from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
     RegressorMixin,
 )
-from sklearn.utils import Tags  # type: ignore[import-untyped]
-from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
-from sklearn.utils.validation import (  # type: ignore[import-untyped]
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
     check_consistent_length,
     column_or_1d,
 )

@@ -120,8 +120,9 @@ def _levels(column: pd.Series, ordered: bool) -> tuple[str, ...]:
 
 def _name(level: object) -> str:
     """What a level is called; whole numbers have no decimals, whatever their type."""
-    whole = isinstance(level, float) and level.is_integer()
-    return str(int(level)) if whole else str(level)  # type: ignore[call-overload]
+    if isinstance(level, float) and level.is_integer():
+        return str(int(level))
+    return str(level)
 
 
 def codes(table: Table, outcome: str, levels: tuple[str, ...], *, all_seen: bool = True) -> Array:

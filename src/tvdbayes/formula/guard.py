@@ -196,8 +196,9 @@ def _columns_in(tree: ast.AST) -> set[str]:
 
 def _called(node: ast.AST) -> str | None:
     """The function that a node calls."""
-    plain = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    return node.func.id if plain else None  # type: ignore[attr-defined]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id
+    return None
 
 
 def calculated_with(terms: Formula) -> dict[str, str]:

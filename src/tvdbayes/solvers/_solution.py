@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, fields
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 
@@ -106,7 +107,7 @@ class Solution:
         better = ~(other.value >= self.value[draws])
         at = draws[better]
 
-        def put(mine: Array, its: Array) -> Array:
+        def put(mine: Any, its: Any) -> Any:
             out = mine.copy()
             out[..., at] = its[..., better]
             return out
@@ -116,7 +117,7 @@ class Solution:
         return Solution(
             put(self.theta, other.theta),
             put(self.value, other.value),
-            put(self.status, other.status),  # type: ignore[arg-type]
+            put(self.status, other.status),
             n_iter,
             put(self.decrement, other.decrement),
             put(self.residual, other.residual),

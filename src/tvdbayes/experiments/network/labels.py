@@ -55,7 +55,7 @@ def logistic(x: Array, y: IntArray, at: Array) -> Array:
 
     Columns are scaled, and a weak ridge keeps coefficients finite where labels are separated.
     """
-    from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+    from sklearn.linear_model import LogisticRegression
 
     centre, scale = x.mean(0), x.std(0)
     scale = np.where(scale > 0, scale, 1.0)
