@@ -301,6 +301,22 @@ def test_a_typing_error_in_x_costs_nothing():
     assert np.abs(fit.minimiser - clean).max() < 0.1 < np.abs(fit.kld_minimiser - clean).max()
 
 
+def test_the_search_does_not_end_at_a_fit_that_is_sure_of_every_row():
+    """Nearly separated data of which the surest tenth has the wrong label."""
+    steepest = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        factor = np.where(rng.random(300) < 0.35, rng.normal(2, 1, 300), rng.normal(-1, 0.4, 300))
+        items = np.round(2 * factor[:, None] + 3 + rng.normal(size=(300, 9)) * 1.5).clip(1, 10)
+        x = np.column_stack([np.ones(300), items])
+        y = ((factor > 0.5) ^ (rng.random(300) < 0.02)).astype(float)
+        clean = tb.posterior_bootstrap(Model(Bernoulli()), Cells.from_rows(x, y), n_draws=0)
+        y[np.argsort(-(x @ clean.kld_minimiser))[:30]] = 0
+        fit = tb.posterior_bootstrap(Model(Bernoulli()), Cells.from_rows(x, y), n_draws=0)
+        steepest.append(np.abs(x @ fit.minimiser).max())
+    assert np.median(steepest) < 40, steepest
+
+
 def test_a_bent_effect_that_would_cost_many_rows_is_fitted_by_all():
     rng = np.random.default_rng(10)
     z = rng.normal(size=(600, 2))

@@ -27,7 +27,10 @@ Route = Literal["central", "closest", "ordinary"]
 RIDGE = 1e-6
 """Weak penalty on the variance of the linear predictor that keeps separated fits finite."""
 
-_JUDGE_RIDGE = 1e-4
+_SEARCH_RIDGE, _ROWS_OF_RIDGE = 1e-4, 0.1
+"""The same penalty while rows to drop are looked for: without the rows that contradict a steep fit
+it becomes steeper, so a search with less may end at a fit that is sure of every row. From a
+thousand rows on the penalty is that of a tenth of a row, so that it does not outlast the data."""
 _DISAGREE = -6.0
 """Far rows stay out if their log-likelihood lies so many deviations below its expectation."""
 _CLIP = 0.02
@@ -148,7 +151,8 @@ def trimmed_fit(
     the rows that are kept, ``least`` (m,) is the share of each cell that is no row but the mass of
     a prior, which is never dropped.
     """
-    search = _Search(layout, far_rows(layout.cells), ridge, least)
+    least_ridge = min(_SEARCH_RIDGE, _ROWS_OF_RIDGE / layout.cells.n_obs)
+    search = _Search(layout, far_rows(layout.cells), max(ridge, least_ridge), least)
     cells, far, central = layout.cells, search.far, search.central
     middle = search.fit(central, ordinary)
     starts: dict[Route, Array] = {
@@ -164,6 +168,7 @@ def trimmed_fit(
     whole = search.fit(every, ordinary)
     hopeless = np.isinf(value)
     if hopeless or (dropped > _MOST and search.judge(whole) - value < _PAYS * (dropped - _FREE)):
+        whole = weighted_fit(layout, cells.p, ordinary, ridge)
         return whole, KeptRows(every, "ordinary", far, True)
     kept = KeptRows(share, route, far, agree)
     bend = None
@@ -175,7 +180,7 @@ def trimmed_fit(
             cells.p * central * share,
             far,
             agree=lambda bent, at: _agree(bent, at, every, far),
-            ridge=ridge,
+            ridge=search.ridge,
         )
         if found_bend is not None:
             bend, bent, at = found_bend
@@ -183,6 +188,7 @@ def trimmed_fit(
             theta = search.fit(share, alone)
     judged = not far.any() or bool(_against(layout, alone, far) < _DISAGREE)
     without = layout.bound.to_user(alone[:, None])[:, 0]
+    theta = weighted_fit(layout, cells.p * share, theta, ridge)
     return theta, KeptRows(share, route, far, agree or bend is not None, judged, bend, without)
 
 
@@ -238,7 +244,7 @@ class _Search:
         data = np.maximum(units.data_mass(mass), tiny(mass))
         model = units.total(units.atom_mass(mass) * units.pairs.pmf(theta[:, None]))
         spread = theta @ layout.bound.ridge_gradient(theta[:, None])[:, 0]
-        return float(np.maximum(data - model, 0.0).sum() + _JUDGE_RIDGE * spread)
+        return float(np.maximum(data - model, 0.0).sum() + _SEARCH_RIDGE * spread)
 
 
 def _lost(cells: Cells, far: BoolArray, share: Array) -> float:
