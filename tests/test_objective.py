@@ -10,16 +10,16 @@ from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import ALL_DIVERGENCES
 from tvdbayes.objective.partitions import (
     AbstractPartition,
-    Auto,
     Cluster,
     Distinct,
     KMeansGroups,
     LearnedGroups,
-    Singletons,
 )
+from tvdbayes.sampling import named
 from tvdbayes.solvers import newton
 
-PARTITIONS = [Distinct(), Singletons(), KMeansGroups((Cluster("tail", 1.0, 2),)), Auto()]
+BY_NAME = named.PARTITIONS | {"kmeans": KMeansGroups((Cluster("tail", 1.0, 2),))}
+PARTITIONS = list(BY_NAME.values())
 PREDICTORS = [Linear()]
 
 
@@ -141,7 +141,9 @@ def test_dependent_columns_are_found(rng):
     assert dependent_columns(np.column_stack([x, np.zeros(20)])) == [3]
 
 
-@pytest.mark.parametrize("partition", PARTITIONS[:1] + PARTITIONS[2:3], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "partition", [BY_NAME["distinct"], BY_NAME["kmeans"]], ids=lambda p: p.name
+)
 @pytest.mark.parametrize("divergence", ALL_DIVERGENCES[:1] + ALL_DIVERGENCES[3:4], ids=repr)
 def test_the_penalty_is_measured_from_the_reference_and_slopes_of_zero(
     divergence, partition, count_cells, rng
