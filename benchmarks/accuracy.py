@@ -12,9 +12,9 @@ from tvdbayes import TVD
 from tvdbayes.experiments.released import reference_bfgs
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.partitions import Distinct
-from tvdbayes.sampling.search import prepare
+from tvdbayes.sampling.closest import scan
+from tvdbayes.sampling.search import elemental, prepare
 from tvdbayes.sampling.setup import Setup
-from tvdbayes.sampling.starts import elemental, scan
 from tvdbayes.sampling.weights import Stream, reweight
 from tvdbayes.solvers import newton, scalar, solve_from_pool
 

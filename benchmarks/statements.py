@@ -11,7 +11,7 @@ import tvdbayes as tb
 from benchmarks._report import Table
 from tvdbayes.bounds.misfit import fitted_half
 from tvdbayes.results.rows import MOSTLY
-from tvdbayes.sampling.rules import FALSE_ALARM, RULES
+from tvdbayes.sampling.statements import FALSE_ALARM, RULES
 
 N_SETS = 600
 N_DRAWS = 200

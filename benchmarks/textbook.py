@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 import tvdbayes as tb
 from benchmarks._report import Table
 from benchmarks.comparison import robustbase
-from tvdbayes.sampling.rows_used import rows_used
+from tvdbayes.sampling.statements import rows_used
 
 LEVEL = 0.9
 Z = 1.6448536269514722

@@ -6,7 +6,7 @@ import pytest
 import tvdbayes as tb
 from tvdbayes import KLD, TVD, Bernoulli, Binomial, Cells, DensityPower, Hellinger, Model, Poisson
 from tvdbayes.sampling.plan import AUTO_RIDGE
-from tvdbayes.sampling.rows_used import rows_used
+from tvdbayes.sampling.statements import rows_used
 from tvdbayes.sampling.weights import block_size
 from tvdbayes.solvers import Status
 

@@ -33,8 +33,8 @@ from tvdbayes.results.replicates import Replicates, _simulate, replicate
 from tvdbayes.results.rows import cell_scores, layout_of
 from tvdbayes.results.scores import score
 from tvdbayes.results.sensitivity import Sensitivity
+from tvdbayes.sampling.statements import warn_of
 from tvdbayes.sampling.summary import intervals, summarise
-from tvdbayes.sampling.warnings import warn_of
 from tvdbayes.sampling.weights import Stream, reweight
 
 X = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [1.0, 1.0], [1.0, 1.0]])

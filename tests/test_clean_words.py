@@ -7,7 +7,7 @@ import pytest
 
 import tvdbayes as tb
 from tvdbayes.results.misfit import Misfit
-from tvdbayes.sampling.rules import differing
+from tvdbayes.sampling.statements import differing
 
 OPTIONS = {"n_draws": 60}
 

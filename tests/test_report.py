@@ -19,7 +19,7 @@ from tvdbayes.report import render as render_story
 from tvdbayes.report._call import call_of, code_of, name_of
 from tvdbayes.report._page import page_of
 from tvdbayes.report._tables import Estimate, Line, listed, number, row_table
-from tvdbayes.sampling.rules import differing
+from tvdbayes.sampling.statements import differing
 
 SCRIPT = "<script>alert(1)</script>"
 LINK = '=HYPERLINK("http://x","y")'

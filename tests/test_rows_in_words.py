@@ -8,8 +8,8 @@ import pytest
 
 import tvdbayes as tb
 from tvdbayes import Cells, Model, Poisson
-from tvdbayes.sampling.rows_used import rows_used
-from tvdbayes.trimming.words import farthest_column, where
+from tvdbayes.sampling.statements import rows_used
+from tvdbayes.trimming.far import farthest_column, where
 
 CENTRE = np.random.default_rng(0).normal(size=(99, 4))
 CENTRE = (CENTRE - np.median(CENTRE, 0)) / (

@@ -24,10 +24,10 @@ from tvdbayes.experiments.released import reference_bfgs
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import ALL_DIVERGENCES
 from tvdbayes.objective.partitions import Distinct
+from tvdbayes.sampling.closest import scan
 from tvdbayes.sampling.plan import solve_block
-from tvdbayes.sampling.search import prepare
+from tvdbayes.sampling.search import elemental, prepare
 from tvdbayes.sampling.setup import Setup
-from tvdbayes.sampling.starts import elemental, scan
 from tvdbayes.sampling.weights import Stream, reweight
 from tvdbayes.solvers import (
     Accuracy,

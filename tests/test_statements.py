@@ -14,8 +14,7 @@ from tvdbayes.large import fit as large
 from tvdbayes.results import replicates
 from tvdbayes.results.findings import flat_ranges
 from tvdbayes.results.rows import cell_scores, layout_of, masses_of
-from tvdbayes.sampling.rules import RULES, differing, far_draws, few_groups
-from tvdbayes.sampling.warnings import warn_of
+from tvdbayes.sampling.statements import RULES, differing, far_draws, few_groups, warn_of
 
 N = 20_000
 

@@ -28,9 +28,9 @@ from tvdbayes.cli import main
 from tvdbayes.models.families import ALL_FAMILIES
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.sampling.planners import plan_of
-from tvdbayes.sampling.rows_used import rows_used
+from tvdbayes.sampling.statements import rows_used
 from tvdbayes.sampling.weights import Prior
-from tvdbayes.trimming import bend, far_rows, rule, surplus, trimmed_fit, widening, words
+from tvdbayes.trimming import bend, far, far_rows, rule, surplus, trimmed_fit, widening
 from tvdbayes.trimming.surplus import kept_share
 
 
@@ -615,7 +615,7 @@ def test_far_rows_are_told_by_the_column_and_range_that_they_are_in():
 
     def said(z):
         cells = cells_of(z, names=names)
-        return words.where(cells, far_rows(cells))
+        return far.where(cells, far_rows(cells))
 
     assert said(z) == "6 rows with income of 7.5 or more"
     z[:3, 1] *= -1

@@ -15,8 +15,7 @@ from tvdbayes.fitting.story import story_of
 from tvdbayes.report import INTERVAL, Story
 from tvdbayes.results.rows import SCORES
 from tvdbayes.sampling.options import Options
-from tvdbayes.sampling.summary import Summary
-from tvdbayes.sampling.tables import AbstractTable
+from tvdbayes.sampling.summary import AbstractTable, Summary
 
 _SHOWN = 10
 _MISFIT = (

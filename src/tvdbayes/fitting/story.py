@@ -15,13 +15,13 @@ from tvdbayes.results.base import AbstractFit
 from tvdbayes.results.findings import Check, Finding, Level, better_family, flat_ranges
 from tvdbayes.results.misfit import Misfit
 from tvdbayes.sampling.posterior import Posterior
-from tvdbayes.sampling.rows_used import rows_used
-from tvdbayes.sampling.rules import (
+from tvdbayes.sampling.statements import (
     FALSE_ALARM,
     differing,
     far_draws,
     few_groups,
     is_frequent,
+    rows_used,
     small_groups,
     unsure,
 )
@@ -45,7 +45,7 @@ _MOST_WORK = 1e8
 def check(fit: AbstractFit, misfit: Misfit | None) -> Check:
     """Look at the search, the groups, ties, the draws, and what cannot be explained.
 
-    The rules, and how often each reports something on clean data, are in `sampling.rules`.
+    The rules, and how often each reports something on clean data, are in `sampling.statements`.
     """
     looks = (_search, _groups, _rows_used, _ties, _draws, _difference, _others)
     found = [Finding(*one) for one in chain.from_iterable(look(fit) for look in looks)]

@@ -34,9 +34,9 @@ from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import KLD, TVD
 from tvdbayes.objective.partitions import LearnedGroups, report_groups
-from tvdbayes.sampling.assembled import solutions
 from tvdbayes.sampling.plan import AUTO_RIDGE, Solved
-from tvdbayes.sampling.rules import is_frequent, unsure
+from tvdbayes.sampling.posterior import solutions
+from tvdbayes.sampling.statements import is_frequent, unsure
 from tvdbayes.solvers import Status
 
 _CHUNK_ROWS = 1 << 18

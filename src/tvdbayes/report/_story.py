@@ -10,7 +10,7 @@ from tvdbayes.results.effects import Effect
 from tvdbayes.results.findings import Finding
 from tvdbayes.results.misfit import Misfit
 from tvdbayes.results.rows import SCORES
-from tvdbayes.sampling.rows_used import RowsUsed
+from tvdbayes.sampling.statements import RowsUsed
 from tvdbayes.sampling.summary import Summary
 
 INTERVAL = 0.9

@@ -10,7 +10,7 @@ import pandas as pd
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.report._story import Story
 from tvdbayes.results.effects import Effect
-from tvdbayes.sampling.rules import differing
+from tvdbayes.sampling.statements import differing
 from tvdbayes.sampling.summary import Summary
 
 _DIGITS = 3

@@ -18,7 +18,7 @@ from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.plan import AbstractPlan, solve_tables
 from tvdbayes.sampling.planners import plan_of
 from tvdbayes.sampling.posterior import Posterior
-from tvdbayes.sampling.tables import text_table
+from tvdbayes.sampling.summary import text_table
 from tvdbayes.solvers import newton
 
 _REACH = 8.0

@@ -32,7 +32,6 @@ from tvdbayes.models.model import Model
 from tvdbayes.objective._kinds import AbstractDivergence
 from tvdbayes.objective.divergences import TVD
 from tvdbayes.objective.partitions import AbstractPartition, Auto
-from tvdbayes.sampling.assembled import assemble, check_resumed, joined
 from tvdbayes.sampling.execution import AbstractExecutor, executor_for
 from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.plan import (
@@ -41,9 +40,9 @@ from tvdbayes.sampling.plan import (
     solve_block,
 )
 from tvdbayes.sampling.planners import make_plan, planner_of
-from tvdbayes.sampling.posterior import Posterior
+from tvdbayes.sampling.posterior import Posterior, assemble, check_resumed, joined
 from tvdbayes.sampling.setup import Setup, affordable, outcome_bins, refined
-from tvdbayes.sampling.warnings import warn_of
+from tvdbayes.sampling.statements import warn_of
 from tvdbayes.sampling.weights import Prior
 
 _LOG = logging.getLogger("tvdbayes")

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes.objective import GroupProblem, Objective, RowProblem
+from tvdbayes.objective import GroupProblem, Layout, Objective, RowProblem
 from tvdbayes.sampling.plan import AbstractPlan, AbstractPrepared, Solved
 from tvdbayes.sampling.reweighting import reweighted_fit
 from tvdbayes.sampling.setup import Setup
-from tvdbayes.sampling.starts import scan
 from tvdbayes.solvers import Solution, Status, newton, scalar, solve_from_pool
 from tvdbayes.trimming import KeptRows
 
@@ -46,6 +45,29 @@ def recorded(
     theta = objective.layout.bound.to_user(found.theta if last is None else last)
     status = np.where(away, int(Status.SEPARATED), found.status)
     return replace(found, theta=theta, status=status), problem.distance(found.theta)
+
+
+def scan(layout: Layout, extra: Array, n_grid: int = 64) -> Array:
+    """Sorted candidates (K,) for one parameter: the modes of the cells, between and beyond."""
+    design, eta = designs(layout)[0][:, 0], saturated(layout)[0]
+    modes = np.unique(eta[design != 0] / design[design != 0])
+    low, high = modes[0], modes[-1]
+    beyond = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
+    grid = np.linspace(low - 1, high + 1, n_grid)
+    between = (modes[1:] + modes[:-1]) / 2
+    return np.unique(np.concatenate([modes, between, grid, low - beyond, high + beyond, extra]))
+
+
+def designs(layout: Layout) -> list[Array]:
+    """The columns of each predictor in every cell."""
+    return [z[layout.cells.x_index] for z in layout.bound.designs]
+
+
+def saturated(layout: Layout) -> Array:
+    """The predictors (k, m) that would make each cell's outcome the likeliest, offset removed."""
+    eta = layout.family.saturated(layout.cell_pairs.y, layout.cell_pairs.trials)[..., 0].copy()
+    eta[0] -= layout.bound.offset[layout.cells.x_index]
+    return eta
 
 
 @dataclass(frozen=True, eq=False)

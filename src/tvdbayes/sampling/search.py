@@ -2,10 +2,10 @@
 
 Total variation has several local minima. The unweighted table is searched from many starts:
 maximum likelihood, least squares, and *elemental* fits through a few random cells each, of which
-one is clean with high probability. Where covariates hardly repeat, maximum likelihood without far
-rows and the direction of the ungrouped objective, at several lengths, take their place. A pilot of
-random tables is then solved from the modes, and its solutions join the pool that every draw starts
-from.
+one is clean with high probability, and so is the fit then. Where covariates hardly repeat, maximum
+likelihood without far rows and the direction of the ungrouped objective, at several lengths, take
+their place. A pilot of random tables is then solved from the modes, and its solutions join the pool
+that every draw starts from.
 
 References
 ----------
@@ -21,13 +21,22 @@ from tvdbayes.data.cells import Cells
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import KLD, TVD
 from tvdbayes.objective.partitions import Singletons
-from tvdbayes.sampling.closest import NewtonPlan, PreparedSearch, recorded, searched_exactly
+from tvdbayes.sampling.closest import (
+    NewtonPlan,
+    PreparedSearch,
+    designs,
+    recorded,
+    saturated,
+    scan,
+    searched_exactly,
+)
 from tvdbayes.sampling.plan import AUTO_RIDGE, PILOT, Solved, calibrating_shift, pilot_of
 from tvdbayes.sampling.setup import Setup
-from tvdbayes.sampling.starts import central_mass, elemental, least_squares, lengths, scan
 from tvdbayes.sampling.weights import Stream, reweight
 from tvdbayes.solvers import Solution, find_modes, newton, scalar, solve_from_pool, spread_out
 
+_FAR_OUT = 2.5
+"""Deviations from the median beyond which 1.2 % of a normal column lie."""
 _STARTS = 3
 """Starts of a draw, where one is not enough; chosen by trial on the designs of ``benchmarks``."""
 _MATTERS = 1e-4
@@ -204,3 +213,49 @@ def _centred(plan: NewtonPlan, found: Solved) -> NewtonPlan:
     pilot = np.concatenate([part.robust.theta for part in pilot_of(plan)], axis=1)
     estimate = bound.from_user(found.robust.theta)[:, 0]
     return plan.shifted(calibrating_shift(bound.from_user(pilot), estimate, bound))
+
+
+def least_squares(layout: Layout) -> Array:
+    """Weighted least squares on the predictors that each cell alone would ask for, (d,)."""
+    root = np.sqrt(layout.cells.p)[:, None]
+    return np.concatenate(
+        [
+            np.linalg.lstsq(root * z, root[:, 0] * eta, rcond=None)[0]
+            for z, eta in zip(designs(layout), saturated(layout), strict=True)
+        ]
+    )
+
+
+def elemental(layout: Layout, guess: Array, rng: np.random.Generator, n: int) -> Array:
+    """Fits of the first predictor through random cells, (d, n); other predictors as in `guess`."""
+    design, eta = designs(layout)[0], saturated(layout)[0]
+    first = layout.bound.slices[0]
+    d = design.shape[1]
+    # The d cells with the largest keys are a draw without replacement, weighted by mass.
+    keys = np.log(layout.cells.p) + rng.gumbel(size=(n, eta.size))
+    chosen = np.argpartition(-keys, min(d, eta.size) - 1, axis=1)[:, :d]
+    starts = np.repeat(guess[:, None], n, axis=1)
+    starts[first] = (np.linalg.pinv(design[chosen]) @ eta[chosen][..., None])[..., 0].T
+    return starts
+
+
+def central_mass(layout: Layout) -> Array:
+    """Cell masses (m,) without the rows that are far out in some covariate; blind to y."""
+    cells = layout.cells
+    kept = np.ones(cells.n_x, bool)
+    for column in cells.x.T:
+        away = np.abs(column - np.median(column))
+        scale = 1.4826 * np.median(away)
+        if scale > 0:
+            kept &= away <= _FAR_OUT * scale
+    p: Array = cells.p * np.where(kept[cells.x_index], 1.0, 1e-6)
+    p /= p.sum()
+    return p
+
+
+def lengths(layout: Layout, theta: Array, sizes: tuple[float, ...] = (1.0, 2.0, 6.0)) -> Array:
+    """Parameters (d,) and copies whose slopes are rescaled to these spreads of eta, (d, K)."""
+    slopes = layout.bound.penalised
+    norm = np.sqrt(max(float(theta @ layout.bound.ridge_gradient(theta[:, None])[:, 0]), 0.0))
+    scales = [1.0] + [size / max(norm, 1e-12) for size in sizes]
+    return np.column_stack([np.where(slopes, scale * theta, theta) for scale in scales])

@@ -6,7 +6,7 @@ For a reweighted table p and the share v(x, y) of each cell that is kept,
     draw  = estimate + S (theta + shift - estimate),
 
 where V is the variance of the linear predictor, S widens for leverage (HC3) and few degrees of
-freedom (`trimming.sandwich`), and shift centres the draws at the estimate
+freedom (`trimming.weighted`), and shift centres the draws at the estimate
 (`plan.calibrating_shift`).
 
 References

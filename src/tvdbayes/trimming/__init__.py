@@ -1,8 +1,7 @@
 """The trimmed likelihood: rows that are too many lose weight, the likelihood fits the rest."""
 
-from tvdbayes.trimming.far import far_rows
+from tvdbayes.trimming.far import far_rows, farthest_column
 from tvdbayes.trimming.rule import RIDGE, KeptRows, Route, agreement, trimmed_fit
-from tvdbayes.trimming.sandwich import widening
 from tvdbayes.trimming.surplus import (
     due_in_tails,
     good_share,
@@ -10,8 +9,7 @@ from tvdbayes.trimming.surplus import (
     kept_shares,
     tail_probability,
 )
-from tvdbayes.trimming.weighted import weighted_fits
-from tvdbayes.trimming.words import farthest_column
+from tvdbayes.trimming.weighted import weighted_fits, widening
 
 __all__ = [
     "RIDGE",

@@ -17,10 +17,9 @@ from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective import Layout
 from tvdbayes.objective.divergences import DensityPower
 from tvdbayes.trimming.bend import bending_column
-from tvdbayes.trimming.far import far_rows
+from tvdbayes.trimming.far import far_rows, where
 from tvdbayes.trimming.surplus import kept_share
 from tvdbayes.trimming.weighted import weighted_fit
-from tvdbayes.trimming.words import where
 
 Route = Literal["central", "closest", "ordinary"]
 

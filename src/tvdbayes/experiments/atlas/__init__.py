@@ -29,7 +29,7 @@ from tvdbayes.experiments.contract import CORRECTED, AbstractExperiment, Measure
 from tvdbayes.experiments.methods import robust_fits
 from tvdbayes.models.model import Model
 from tvdbayes.results.scores import score
-from tvdbayes.sampling.rules import is_frequent
+from tvdbayes.sampling.statements import is_frequent
 
 __all__ = ["SETTINGS", "ContaminationAtlas"]
 

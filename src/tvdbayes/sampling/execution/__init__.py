@@ -7,9 +7,14 @@ are the same bit for bit. A block whose worker dies is done again, never dropped
 import sys
 
 from tvdbayes.sampling.execution._clusters import CLUSTERS, AbstractCluster, Dask, OnCluster, Ray
-from tvdbayes.sampling.execution._executors import AbstractExecutor, Joblib, Serial, Threads
+from tvdbayes.sampling.execution._executors import (
+    AbstractExecutor,
+    Joblib,
+    Serial,
+    Threads,
+    single_threaded,
+)
 from tvdbayes.sampling.execution._parents import beside
-from tvdbayes.sampling.execution._threads import single_threaded
 
 __all__ = [
     "AbstractCluster",
