@@ -21,13 +21,13 @@ from click.testing import CliRunner
 import tvdbayes as tb
 from tvdbayes import kernel
 from tvdbayes.cli import main
+from tvdbayes.cli._answers import draws_table, whole_folder, write_csv, write_draws
+from tvdbayes.cli._commands import plain, printable
 from tvdbayes.cli._families import named_families
-from tvdbayes.cli._outputs import draws_table, whole_folder, write_csv, write_draws
 from tvdbayes.cli._text import Column, table
-from tvdbayes.cli._words import plain, printable
-from tvdbayes.data.files import read_file
+from tvdbayes.data.frames import read_file
 from tvdbayes.fitting.story import story_of
-from tvdbayes.formula import family as _laws
+from tvdbayes.formula import columns as _laws
 from tvdbayes.report import render
 from tvdbayes.sampling.named import NAMES
 from tvdbayes.sampling.options import OPTIONS, Options
@@ -261,7 +261,7 @@ def test_quiet_prints_nothing():
 def test_options_are_arguments_of_the_library(small, options, same, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        "tvdbayes.cli._request.fit_with", lambda *given: asked.append(given[2]) or small
+        "tvdbayes.cli._fit.fit_with", lambda *given: asked.append(given[2]) or small
     )
     succeed("fit", "visits.csv", "visits ~ age", "--quiet", *options)
     assert [vars(found) for found in asked] == [vars(Options(**same))]
@@ -582,7 +582,7 @@ def test_a_folder_that_cannot_be_written_is_an_error(folder, monkeypatch):
     def refuse(**_):
         raise PermissionError(13, "Permission denied", "results/x")
 
-    monkeypatch.setattr("tvdbayes.cli._outputs.TemporaryDirectory", refuse)
+    monkeypatch.setattr("tvdbayes.cli._answers.TemporaryDirectory", refuse)
     assert fail(*FIT, "--out", "results") == ("error: 'results/x': Permission denied.\n", 1)
     assert list(folder.iterdir()) == [folder / "visits.csv"]
 
@@ -667,7 +667,7 @@ def test_a_missing_extra_is_named_with_its_command(folder, monkeypatch):
     message, code = fail("demo")
     assert "pip install 'tvdbayes[demo]'" in message
     assert code == 1
-    monkeypatch.setattr("tvdbayes.cli._outputs.find_spec", lambda _: None)
+    monkeypatch.setattr("tvdbayes.cli._answers.find_spec", lambda _: None)
     message, code = fail(*FIT, "--out", "results", "--draws-format", "netcdf")
     assert "need xarray and h5netcdf and h5py. Run: pip install 'tvdbayes[arviz]'" in message
     assert not (folder / "results").exists()

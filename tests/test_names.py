@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tvdbayes as tb
 from tvdbayes.cli import main
 from tvdbayes.formula.guard import read_formula
-from tvdbayes.formula.names import alias_of, as_written, column_of, quoted, readable
+from tvdbayes.formula.matrix import alias_of, as_written, column_of, quoted, readable
 
 
 def fit_to(formula, data, n_draws=2, **options):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tvdbayes as tb
-from tvdbayes.formula.family import family_by_name
+from tvdbayes.formula.columns import family_by_name
 from tvdbayes.models.families import ALL_FAMILIES, ALL_LINKS, neighbours
 from tvdbayes.objective import Layout
 from tvdbayes.results.findings import better_family

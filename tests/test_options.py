@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import tvdbayes as tb
 from tvdbayes.cli import main
-from tvdbayes.cli._words import FLAGS, plain
+from tvdbayes.cli._commands import FLAGS, plain
 from tvdbayes.sampling.named import NAMES
 from tvdbayes.sampling.options import DEFAULTS, OPTIONS, Options
 

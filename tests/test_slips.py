@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 import tvdbayes as tb
 from tvdbayes.cli import main
-from tvdbayes.data.slips import mostly_numbers, no_numbers
+from tvdbayes.data.table import mostly_numbers, no_numbers
 
 
 def fit_to(formula, data, **options):

@@ -17,8 +17,8 @@ import tvdbayes as tb
 from bits import assert_same
 from tvdbayes import storage
 from tvdbayes.fitting import files as _files
-from tvdbayes.formula.columns import model_matrix
 from tvdbayes.formula.guard import read_formula
+from tvdbayes.formula.matrix import model_matrix
 from tvdbayes.models.families import ALL_FAMILIES
 from tvdbayes.objective.divergences import ALL_DIVERGENCES
 from tvdbayes.objective.partitions import LearnedGroups, report_groups

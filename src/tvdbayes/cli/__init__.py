@@ -12,10 +12,8 @@ from typing import Any, TypeVar
 import click
 
 from tvdbayes import __version__
-from tvdbayes.cli._group import Commands
+from tvdbayes.cli._commands import FLAGS, Commands, examples, model_option, value_option
 from tvdbayes.cli._guarantees import bound, plan
-from tvdbayes.cli._options import examples, model_option, value_option
-from tvdbayes.cli._words import FLAGS
 
 __all__ = ["main"]
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from tvdbayes._errors import Interrupted
 from tvdbayes.cli._answers import finite, lacking
-from tvdbayes.cli._request import Request
+from tvdbayes.cli._commands import noted, plain, printable
+from tvdbayes.cli._fit import Request
 from tvdbayes.cli._text import echo_json, echo_notes, heading, in_words, joined, paragraph
-from tvdbayes.cli._words import noted, plain, printable
 from tvdbayes.data.table import AbstractSource
 from tvdbayes.fitting import Fit
 from tvdbayes.fitting.progress import progress_bar

@@ -10,9 +10,8 @@ import numpy as np
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import BoolArray
-from tvdbayes.cli._fit import answer, write
-from tvdbayes.cli._outputs import whole_folder, write_csv
-from tvdbayes.cli._request import Request
+from tvdbayes.cli._answers import whole_folder, write_csv
+from tvdbayes.cli._fit import Request, answer, write
 from tvdbayes.cli._text import Column, paragraph, table
 from tvdbayes.data.sources import open_source
 from tvdbayes.fitting import Fit, fit

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from tvdbayes._errors import SettingsError
-from tvdbayes.cli._options import examples, value_option
+from tvdbayes.cli._commands import examples, value_option
 
 _ROWS = value_option("--rows", click.IntRange(1), "N", "Rows.", required=True)
 _DELTA = value_option(
@@ -107,7 +107,7 @@ def rows(
     import numpy as np
 
     from tvdbayes.fitting.progress import progress_bar
-    from tvdbayes.formula.family import family_by_name
+    from tvdbayes.formula.columns import family_by_name
     from tvdbayes.models.model import Model
     from tvdbayes.plan import sample_size, shifted_by
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from tvdbayes import __version__
-from tvdbayes.cli._outputs import whole_folder
+from tvdbayes.cli._answers import whole_folder
 from tvdbayes.cli._text import Column, heading, in_words, number, paragraph, table
 from tvdbayes.experiments import Report, experiment_named, reproduce, write_report
 from tvdbayes.fitting.progress import progress_bar

@@ -5,10 +5,9 @@ from pathlib import Path
 import click
 
 from tvdbayes._errors import SettingsError, StorageError
-from tvdbayes.cli._answers import lines_of
-from tvdbayes.cli._outputs import whole_folder
+from tvdbayes.cli._answers import lines_of, whole_folder
+from tvdbayes.cli._commands import noted, printable
 from tvdbayes.cli._text import Column, echo_json, echo_notes, number, paragraph, table
-from tvdbayes.cli._words import noted, printable
 from tvdbayes.fitting import Fit, compare, load
 
 

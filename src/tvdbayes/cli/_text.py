@@ -11,7 +11,7 @@ from typing import Any
 import click
 from rich.cells import cell_len, set_cell_size
 
-from tvdbayes.cli._words import printable
+from tvdbayes.cli._commands import printable
 
 _WIDEST = 120
 _NARROWEST_NAME = 12

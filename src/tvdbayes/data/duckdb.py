@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from tvdbayes._errors import DataError, SettingsError, first_line
-from tvdbayes.data.files import CSV, PARQUET, csv_names, reading, require_known
+from tvdbayes.data.frames import CSV, PARQUET, csv_names, is_csv, is_pattern, reading, require_known
 
 SQL_EXTRA = "pip install 'tvdbayes[sql]'"
 
@@ -36,16 +36,6 @@ def require_ibis() -> Any:
             'data frame and pass that (engine="memory" for a single file).'
         ) from error
     return ibis
-
-
-def is_pattern(path: str | os.PathLike[str]) -> bool:
-    """Whether a path stands for several files: a folder, or a pattern such as parts/*.parquet."""
-    return os.path.isdir(path) or (glob.has_magic(os.fspath(path)) and not os.path.isfile(path))
-
-
-def is_csv(file: str) -> bool:
-    """Whether a file is CSV, by its ending."""
-    return Path(file).suffix.lower() in CSV
 
 
 def files_of(path: str | os.PathLike[str]) -> list[str]:

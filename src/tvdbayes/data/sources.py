@@ -11,13 +11,10 @@ from tvdbayes.data.duckdb import (
     SQL_EXTRA,
     category_levels,
     files_of,
-    is_csv,
-    is_pattern,
     open_files,
     require_ibis,
 )
-from tvdbayes.data.files import n_rows_of, read_file
-from tvdbayes.data.frames import FrameSource, open_frame
+from tvdbayes.data.frames import FrameSource, is_csv, is_pattern, n_rows_of, open_frame, read_file
 from tvdbayes.data.grid import Grid
 from tvdbayes.data.sql import MAX_CELLS, RegisteredFrame, SqlSource
 from tvdbayes.data.table import AbstractSource

@@ -35,8 +35,8 @@ from tvdbayes.estimators.rows import (
     training_rows,
     weights_of,
 )
-from tvdbayes.formula.checks import check_table
-from tvdbayes.formula.family import family_by_name
+from tvdbayes.formula.columns import family_by_name
+from tvdbayes.formula.design import check_table
 from tvdbayes.models.families import AbstractFamily, AbstractLink, Bernoulli, Categorical
 from tvdbayes.models.model import Model
 from tvdbayes.models.named import LINKS, named

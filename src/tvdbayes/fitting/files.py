@@ -18,7 +18,7 @@ from formulaic.utils.variables import Variable
 from tvdbayes.data.fit_data import Column, FitData
 from tvdbayes.formula.design import columns_of
 from tvdbayes.formula.guard import read_formula
-from tvdbayes.formula.names import as_written, column_of, quoted, readable
+from tvdbayes.formula.matrix import as_written, column_of, quoted, readable
 from tvdbayes.results.base import AbstractFit, Rounded
 from tvdbayes.storage import FORMS, Form, StorageError, form_of
 

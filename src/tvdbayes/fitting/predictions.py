@@ -14,9 +14,8 @@ from tvdbayes.data.cells import Cells
 from tvdbayes.data.frames import FrameSource
 from tvdbayes.data.sources import Data, open_data
 from tvdbayes.data.table import Table
-from tvdbayes.formula.columns import numbers, offsets, trials_of
+from tvdbayes.formula.columns import codes, numbers, offsets, trials_of
 from tvdbayes.formula.design import Design
-from tvdbayes.formula.family import codes
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.results.base import AbstractFit
 from tvdbayes.results.prediction import (

@@ -29,7 +29,7 @@ from tvdbayes.data.grid import Coarsening
 from tvdbayes.data.sources import Data, open_data, open_source
 from tvdbayes.fitting.predictions import read_rows
 from tvdbayes.fitting.progress import Report, progress_bar
-from tvdbayes.formula.checks import check_table
+from tvdbayes.formula.design import check_table
 from tvdbayes.formula.survey import Survey, survey
 from tvdbayes.models.predictors import Linear
 from tvdbayes.objective.divergences import KLD

@@ -1,29 +1,23 @@
-"""Columns of a table, checked and encoded: covariates, trials and offsets of its distinct rows."""
-
-import re
-import warnings
-from collections import Counter
-from collections.abc import Iterable
-from typing import Any
+"""Columns of a table as the numbers of a model: outcome (and family), trials, offsets."""
 
 import numpy as np
 import pandas as pd
-from formulaic import Formula, ModelSpec
-from formulaic.errors import DataMismatchWarning
 
-from tvdbayes._errors import DataError, FamilyError, FormulaError, SettingsError
+from tvdbayes._errors import DataError, FamilyError, SettingsError
 from tvdbayes._typing import Array
 from tvdbayes._validate import is_number, not_numbers
-from tvdbayes.data.slips import mostly_numbers, no_numbers
-from tvdbayes.data.table import Table
-from tvdbayes.formula.guard import Reading, calculated_with, not_by_category
-from tvdbayes.formula.names import alias_of, as_written, readable
-from tvdbayes.formula.transforms import formula_context
-from tvdbayes.models.families import AbstractFamily
-
-_MOST_COLUMNS = 1000
-"""Levels and covariates that are encoded at most: a column with more is likely an identifier, and
-the covariance of so many parameters is already slow."""
+from tvdbayes.data.table import Table, mostly_numbers, no_numbers
+from tvdbayes.models.families import (
+    COUNT_FAMILIES,
+    INSIDE,
+    LINKED_FAMILIES,
+    WRAPPERS,
+    AbstractFamily,
+    AbstractLink,
+    Categorical,
+    Ordinal,
+)
+from tvdbayes.models.named import LINKS
 
 
 def require_name(name: object, what: str) -> None:
@@ -49,14 +43,15 @@ def numbers(table: Table, name: str) -> Array:
     return table.frame[name].to_numpy(dtype=float)
 
 
-def _holds_numbers(column: pd.Series) -> bool:
+def holds_numbers(column: pd.Series) -> bool:
+    """Whether a column holds numbers or truth values."""
     return getattr(column.dtype, "kind", "O") in "biuf"
 
 
 def require_numbers(table: Table, name: str, where: str = "") -> None:
     """Raise unless a column holds numbers, and name the first cell that does not."""
     column = table.frame[name]
-    if _holds_numbers(column):
+    if holds_numbers(column):
         return
     wrong = no_numbers(column)
     found = (
@@ -73,7 +68,7 @@ def refuse_slips(table: Table, name: str, on_purpose: str) -> None:
     `on_purpose` tells users how to make it a category if it is one.
     """
     column = table.frame[name]
-    if _holds_numbers(column) or isinstance(column.dtype, pd.CategoricalDtype):
+    if holds_numbers(column) or isinstance(column.dtype, pd.CategoricalDtype):
         return
     if mostly_numbers(column.unique()):
         raise DataError(
@@ -81,109 +76,6 @@ def refuse_slips(table: Table, name: str, on_purpose: str) -> None:
             f"{table.listing(no_numbers(column), column)}. Repair these cells, or empty them and "
             f'pass missing="drop" to leave their rows out. {on_purpose}'
         )
-
-
-def model_matrix(
-    terms: Formula | ModelSpec, frame: pd.DataFrame, weights: Array | None = None
-) -> tuple[Any, str | None]:
-    """The model matrix of some rows, and their values that are not known levels, as text."""
-    columns = {alias_of(str(name)): frame[name] for name in frame}
-    columns = columns or {"": pd.Series(np.ones(len(frame)))}
-    with warnings.catch_warnings(record=True) as said, np.errstate(all="ignore"):
-        warnings.simplefilter("always")
-        matrix = terms.get_model_matrix(
-            pd.DataFrame(columns, copy=False),
-            context=formula_context(weights),
-            output="numpy",
-            na_action="ignore",
-        )
-    unknown = [str(w.message) for w in said if issubclass(w.category, DataMismatchWarning)]
-    if not unknown:
-        return matrix, None
-    # NumPy prints the types of its numbers, which users need not know.
-    values = re.findall(r"\{.*\}", re.sub(r"np\.\w+\(([^()]*)\)", r"\1", unknown[0]), re.DOTALL)
-    return matrix, ", ".join(values)
-
-
-def encode(reading: Reading, table: Table) -> tuple[Array, tuple[str, ...], ModelSpec]:
-    """Covariates of the distinct rows, their names, and the spec that encodes new data alike."""
-    used = table.frame.loc[:, list(reading.columns)]
-    for name, where in calculated_with(reading.terms).items():
-        require_numbers(table, name, f", as {where!r} calculates with it")
-    for name in sorted(not_by_category(reading.terms)):
-        refuse_slips(table, name, f"If they are categories, write C({as_written(alias_of(name))}).")
-    for name in reading.columns:
-        if _holds_numbers(used[name]):
-            continue
-        n_levels = used[name].nunique()
-        if n_levels > _MOST_COLUMNS:
-            raise FormulaError(
-                f"The column {name!r} has {n_levels:,} levels; at most {_MOST_COLUMNS} can be "
-                "encoded. Is it an identifier?"
-            )
-    try:
-        matrix, unknown = model_matrix(reading.terms, used, table.counts)
-        x = np.asarray(matrix, float)
-    except Exception as error:
-        # formulaic wraps whatever a transform raises; the user needs its words, not its type.
-        said = readable(str(error))
-        raise FormulaError(f"The formula cannot be evaluated on these data: {said}") from error
-    if unknown is not None:
-        raise DataError(
-            f"The data have values that are not among levels=: {unknown}. Name all levels, or drop "
-            "these rows first."
-        )
-    spec = matrix.model_spec
-    names = tuple(readable(str(name)) for name in spec.column_names)
-    if not names:
-        raise FormulaError("The formula has no terms. Write 1 for an intercept alone.")
-    if len(names) > _MOST_COLUMNS:
-        raise FormulaError(
-            f"The formula makes {len(names)} columns; at most {_MOST_COLUMNS} are allowed. "
-            "Is a numeric column coded as a category?"
-        )
-    empty = [str(term) for term, columns in spec.term_indices.items() if not len(columns)]
-    if empty:
-        raise FormulaError(
-            f"The term {as_written(empty[0])!r} makes no column (a single level?). Leave it out."
-        )
-    _require_levels_told_apart(spec)
-    table.require_finite(names, x)
-    return x, names, spec
-
-
-def _require_levels_told_apart(spec: ModelSpec) -> None:
-    """Raise where two levels of a category print alike, since columns are named by them."""
-    for expression, (_, state) in spec.encoder_state.items():
-        levels = list(state.get("categories", ()))
-        texts = Counter(map(str, levels))
-        if len(texts) < len(levels):
-            alike = [level for level in levels if texts[str(level)] > 1]
-            raise DataError(
-                f"{readable(expression)!r} has levels that print alike: "
-                f"{', '.join(map(repr, alike[:2]))}. Make them equal, or rename one of them."
-            )
-
-
-def require_told_apart(specs: Iterable[ModelSpec]) -> None:
-    """Raise where terms of one or several formulas make different columns of one name."""
-    term_of: dict[str, str] = {}
-    for spec in specs:
-        made: set[str] = set()
-        for entry in spec.structure:
-            term = as_written(str(entry.term))
-            for name in map(readable, map(str, entry.columns)):
-                if name in made or term_of.setdefault(name, term) != term:
-                    both = [_in_words(term_of[name]), _in_words(term)]
-                    raise FormulaError(
-                        f"Two columns of the model would be called {name!r}: one made of "
-                        f"{both[0]}, one of {both[1]}. Rename a column of the data."
-                    )
-                made.add(name)
-
-
-def _in_words(term: str) -> str:
-    return "the intercept" if term == "1" else f"the term {term}"
 
 
 def trials_of(table: Table, trials: str | float | None, family: AbstractFamily) -> Array:
@@ -219,3 +111,129 @@ def offsets(table: Table, offset: str | None, exposure: str | None) -> Array | N
             "Drop rows without exposure."
         )
     return np.log(time) if offset is None else np.log(time) + numbers(table, offset)
+
+
+_WITH_LOG = {family.name: family for family in COUNT_FAMILIES}
+_WITH_LINK = {family.name: family for family in LINKED_FAMILIES}
+_WRAPPERS = {f"{family.name}_": family for family in WRAPPERS}
+_BY_LEVELS = (Categorical.name, Ordinal.name)
+_NAMES = (*_WITH_LOG, *_WITH_LINK, *_BY_LEVELS, *(f"{prefix}X" for prefix in _WRAPPERS))
+_MOST_LEVELS = 100
+"""An outcome with more levels than this is likely a number or an identifier."""
+
+
+def family_and_outcome(
+    family: str | AbstractFamily, link: str | None, table: Table, outcome: str
+) -> tuple[AbstractFamily, Array]:
+    """The family, with levels read from the data where it needs them, and the outcome."""
+    column = table.frame[outcome]
+    if isinstance(family, str) and family in _BY_LEVELS:
+        kind, some = family.capitalize(), ", ".join(map(repr, column.unique()[:2].tolist()))
+        refuse_slips(
+            table,
+            outcome,
+            f"If they are levels, name all of them: family=tb.{kind}(({some}, ...)).",
+        )
+        levels = _levels(column, ordered=family == "ordinal")
+        if family == "categorical":
+            if link not in (None, "logit"):
+                raise FamilyError(f'The family "categorical" has the link "logit"; got {link!r}.')
+            found: AbstractFamily = Categorical(levels)
+        else:
+            found = Ordinal(levels, _link(link))
+        return found, codes(table, outcome, found.levels)
+    found = family_by_name(family, link)
+    if found.levels:
+        return found, codes(table, outcome, found.levels)
+    return found, numbers(table, outcome)
+
+
+def family_by_name(family: str | AbstractFamily, link: str | None) -> AbstractFamily:
+    """The family of a name such as "zero_inflated_poisson", with the link; or the family itself."""
+    if isinstance(family, AbstractFamily):
+        if link is not None:
+            raise SettingsError(
+                f"link={link!r} goes with a family given by name; give {type(family).__name__} "
+                "its own link instead."
+            )
+        return family
+    if not isinstance(family, str):
+        raise FamilyError(f"family must be a name or a family such as Poisson(); got {family!r}.")
+    for prefix, wrapper in _WRAPPERS.items():
+        if family.startswith(prefix):
+            name = family.removeprefix(prefix)
+            if name not in INSIDE:
+                raise FamilyError(
+                    f"There is no family {family!r}: {name!r} is not a plain family of counts. "
+                    f"After {prefix!r} comes one of {', '.join(INSIDE)}."
+                )
+            return wrapper(family_by_name(name, link))
+    if family in _WITH_LOG:
+        if link not in (None, "log"):
+            raise FamilyError(f'The family {family!r} has the link "log"; got {link!r}.')
+        return _WITH_LOG[family]
+    if family in _WITH_LINK:
+        return _WITH_LINK[family](_link(link))
+    raise FamilyError(f"There is no family {family!r}. Choose from {', '.join(_NAMES)}.")
+
+
+def _link(link: str | None) -> AbstractLink:
+    if link is not None and link not in LINKS:
+        raise SettingsError(f"There is no link {link!r}. Choose from {', '.join(LINKS)}.")
+    return LINKS[link or "logit"]
+
+
+def _levels(column: pd.Series, ordered: bool) -> tuple[str, ...]:
+    """Names of the levels in order: as declared by a categorical column, else sorted."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        if ordered and not column.dtype.ordered:
+            raise DataError(
+                f"The levels of {column.name!r} have no order. Make the column an ordered "
+                "categorical, or name the levels from low to high: "
+                'family=tb.Ordinal(("low", "middle", "high")).'
+            )
+        levels = column.cat.remove_unused_categories().cat.categories.tolist()
+    else:
+        levels = sorted(column.unique().tolist())
+        if ordered and isinstance(levels[0], str):
+            raise DataError(
+                f"The outcome {column.name!r} is text ({levels[0]!r}, ...), and its alphabetical "
+                "order need not be the right one. Make it an ordered categorical or numbers, or "
+                'name the levels from low to high: family=tb.Ordinal(("low", "middle", "high")).'
+            )
+    if not 2 <= len(levels) <= _MOST_LEVELS:
+        raise DataError(
+            f"The outcome {column.name!r} has {len(levels)} different value(s); between 2 and "
+            f"{_MOST_LEVELS} levels are needed."
+        )
+    names = tuple(_name(level) for level in levels)
+    if len(set(names)) < len(names):
+        raise DataError(f"Two levels of {column.name!r} read the same: {', '.join(names)}.")
+    return names
+
+
+def _name(level: object) -> str:
+    """What a level is called; whole numbers have no decimals, whatever their type."""
+    if isinstance(level, float) and level.is_integer():
+        return str(int(level))
+    return str(level)
+
+
+def codes(table: Table, outcome: str, levels: tuple[str, ...], *, all_seen: bool = True) -> Array:
+    """The number of each row's level, found by its name; a fit must have seen all of them."""
+    column = table.frame[outcome]
+    known = {name: number for number, name in enumerate(levels)}
+    names = [_name(value) for value in column.tolist()]
+    unknown = np.array([name not in known for name in names])
+    if unknown.any():
+        raise DataError(
+            f"The outcome {column.name!r} must be one of {', '.join(levels[:10])}; "
+            f"{table.listing(unknown, names)}."
+        )
+    unseen = set(levels) - set(names)
+    if unseen and all_seen:
+        raise DataError(
+            f"No row of {column.name!r} is {sorted(unseen)[0]!r}, so nothing can be said of it. "
+            "Leave this level out of the family."
+        )
+    return np.array([float(known[name]) for name in names])

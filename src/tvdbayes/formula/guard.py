@@ -15,7 +15,7 @@ from formulaic.parser.types import Factor
 
 from tvdbayes._errors import FormulaError
 from tvdbayes._validate import no_column
-from tvdbayes.formula.names import alias_of, as_written, column_of, mask, rewrite
+from tvdbayes.formula.matrix import alias_of, as_written, column_of, mask, rewrite
 
 _SPLINE = ("knots", "lower_bound", "upper_bound", "extrapolation")
 _SCALE = ("center", "scale", "ddof")
@@ -73,7 +73,7 @@ class Reading:
     """A formula that may be evaluated: outcome, terms, the columns that the terms use, and the
     column of trials where the outcome is written as successes / total.
 
-    In the terms, columns have their aliases (`_names`); all other names are those of the data.
+    In the terms, columns have their aliases (`alias_of`); all other names are those of the data.
     """
 
     outcome: str

@@ -13,9 +13,8 @@ from tvdbayes.data.cells import Cells, compress
 from tvdbayes.data.fit_data import Column, FitData
 from tvdbayes.data.grid import Coarsening
 from tvdbayes.data.table import AbstractSource, Missing
-from tvdbayes.formula.columns import offsets, trials_of
+from tvdbayes.formula.columns import family_and_outcome, offsets, trials_of
 from tvdbayes.formula.design import Design, learn_design, read_further, without_dependent
-from tvdbayes.formula.family import family_and_outcome
 from tvdbayes.formula.guard import Reading, read_formula
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.model import Model

@@ -19,7 +19,7 @@ from tvdbayes._typing import Array, BoolArray
 from tvdbayes._validate import whole_number
 from tvdbayes.fitting.progress import progress_bar
 from tvdbayes.fitting.record import Fit
-from tvdbayes.formula.family import family_by_name
+from tvdbayes.formula.columns import family_by_name
 from tvdbayes.large.cluster.chunks import Rules
 from tvdbayes.large.cluster.rows import DaskRows, joined, result_of
 from tvdbayes.large.cluster.solve import solve_rows

@@ -12,8 +12,8 @@ from typing import Any
 import pandas as pd
 
 from tvdbayes._errors import DataError, first_line
-from tvdbayes.data.duckdb import files_of, is_csv, names_of
-from tvdbayes.data.files import read_lines
+from tvdbayes.data.duckdb import files_of, names_of
+from tvdbayes.data.frames import is_csv, read_lines
 from tvdbayes.large.cluster.workers import dask_module, give_memory_back
 
 _BATCH = 1 << 16

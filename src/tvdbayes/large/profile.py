@@ -12,9 +12,9 @@ import pandas as pd
 from tvdbayes._errors import DataError, FamilyError, FormulaError
 from tvdbayes._typing import BoolArray, IntArray
 from tvdbayes._validate import REPAIR, has_gaps, not_finite, not_numbers
-from tvdbayes.data.slips import mostly_numbers, no_numbers
 from tvdbayes.data.sources import open_data
-from tvdbayes.formula.names import alias_of, as_written
+from tvdbayes.data.table import mostly_numbers, no_numbers
+from tvdbayes.formula.matrix import alias_of, as_written
 from tvdbayes.large.used import Used
 from tvdbayes.models.families import AbstractFamily
 
