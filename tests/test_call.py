@@ -14,7 +14,7 @@ from tvdbayes.models.families import ALL_FAMILIES
 from tvdbayes.models.model import Model
 from tvdbayes.objective.divergences import ALL_DIVERGENCES
 from tvdbayes.report import render
-from tvdbayes.report._call import call_of, code_of
+from tvdbayes.report._story import call_of, code_of
 from tvdbayes.sampling.bootstrap import posterior_bootstrap
 from tvdbayes.sampling.options import OPTIONS
 

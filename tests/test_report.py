@@ -16,8 +16,8 @@ from tvdbayes.fitting import story as _story
 from tvdbayes.fitting.story import story_of
 from tvdbayes.report import _page, _tables
 from tvdbayes.report import render as render_story
-from tvdbayes.report._call import call_of, code_of, name_of
 from tvdbayes.report._page import page_of
+from tvdbayes.report._story import call_of, code_of, name_of
 from tvdbayes.report._tables import Estimate, Line, listed, number, row_table
 from tvdbayes.sampling.statements import differing
 

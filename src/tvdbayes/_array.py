@@ -344,12 +344,6 @@ def log1m_exp(log_prob: Array) -> Array:
     return value
 
 
-def poisson_tail(count: Array, rate: Array) -> Array:
-    """Probability of at least so many events at this rate; counts above 0 need not be whole."""
-    tail: Array = gammainc(count, rate)
-    return tail
-
-
 def digamma_gap(y: Array, r: Array) -> Array:
     """psi(y + r) - psi(r), which for large r is a small difference of large numbers."""
     gap: Array = xp.log1p(y / r) - (_log_minus_psi(y + r) - _log_minus_psi(r))

@@ -38,8 +38,7 @@ from tvdbayes.estimators.rows import (
 from tvdbayes.formula.columns import family_by_name
 from tvdbayes.formula.design import check_table
 from tvdbayes.models.families import AbstractFamily, AbstractLink, Bernoulli, Categorical
-from tvdbayes.models.model import Model
-from tvdbayes.models.named import LINKS, named
+from tvdbayes.models.model import LINKS, Model, named
 from tvdbayes.models.predictors import AbstractPredictor, Linear
 from tvdbayes.objective._kinds import AbstractDivergence
 from tvdbayes.objective.partitions import AbstractPartition

@@ -15,7 +15,7 @@ from tvdbayes.estimators.base import (
 )
 from tvdbayes.estimators.rows import Rows
 from tvdbayes.models.families import AbstractFamily
-from tvdbayes.models.named import hidden_layers
+from tvdbayes.models.model import hidden_layers
 from tvdbayes.models.predictors import MLP
 from tvdbayes.sampling.plan import AUTO_RIDGE
 

@@ -17,7 +17,7 @@ from tvdbayes.models.families import (
     Categorical,
     Ordinal,
 )
-from tvdbayes.models.named import LINKS
+from tvdbayes.models.model import LINKS
 
 
 def require_name(name: object, what: str) -> None:

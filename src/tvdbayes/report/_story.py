@@ -1,9 +1,14 @@
-"""What is told about a fit: facts, each asked once, and the sentences that several places print."""
+"""What is told about a fit: facts, each asked once, in sentences, and the call that repeats it."""
 
-from dataclasses import dataclass
+import math
+import re
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
+import tvdbayes
 from tvdbayes._typing import BoolArray
 from tvdbayes.results.base import AbstractFit
 from tvdbayes.results.effects import Effect
@@ -101,3 +106,92 @@ class Story:
     def equal_rows(self) -> str:
         """How the lines of suspicious rows are to be read."""
         return "Equal rows are in one line, and count says how many they are."
+
+
+_STRINGS_AND_CLASSES = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|\b([A-Z]\w*)\(""")
+
+
+class Call(NamedTuple):
+    """Python that makes a fit again.
+
+    `text` names the data ``data``; options `left_open` cannot be held by text, in the call they are
+    variables of the same name; `note` says what the call gives, and what it needs for that.
+    """
+
+    text: str
+    left_open: tuple[str, ...]
+    note: str
+
+
+def call_of(fit: AbstractFit) -> Call:
+    """The call that makes this fit again, from the options that were set."""
+    written = {option: code_of(value) for option, value in fit.options.changed().items()}
+    left_open = tuple(option for option, code in written.items() if code is None)
+    lines = [
+        repr(fit.formula),
+        "data",
+        *(f"{option}={option if code is None else code}" for option, code in written.items()),
+    ]
+    text = "import tvdbayes as tb\n\nfit = tb.fit(\n    " + ",\n    ".join(lines) + ",\n)"
+    return Call(text, left_open, _note(left_open))
+
+
+def _note(left_open: tuple[str, ...]) -> str:
+    if not left_open:
+        return (
+            "With the same data, and defaults for all that it does not name, this call gives the "
+            "same numbers bit for bit."
+        )
+    names = " and ".join(left_open)
+    return (
+        f"This call is not complete: the {names} of this fit cannot be written as text. Where "
+        f"{names} and data are what was given to this fit, the call gives the same numbers bit for "
+        "bit."
+    )
+
+
+def code_of(value: object) -> str | None:
+    """Python that makes a value, with classes taken from ``tb``; None where text cannot say it.
+
+    It can where the value is made of numbers, text, and classes that ``tvdbayes`` has by name.
+    """
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"float({str(value)!r})"
+    if value is None or isinstance(value, int | float | str):
+        return repr(value)
+    kind = type(value)
+    if isinstance(value, tuple):
+        parts, form = [("", part) for part in value], "({},)" if len(value) == 1 else "({})"
+    elif isinstance(value, dict):
+        parts, form = [(f"{key!r}: ", part) for key, part in value.items()], "{{{}}}"
+    elif getattr(tvdbayes, kind.__name__, None) is kind and is_dataclass(kind):
+        parts, form = _arguments(value), f"tb.{kind.__name__}({{}})"
+    else:
+        return None
+    codes = [code_of(part) for _, part in parts]
+    if None in codes:
+        return None
+    inside = (f"{before}{code}" for (before, _), code in zip(parts, codes, strict=True))
+    return form.format(", ".join(inside))
+
+
+def _arguments(value: Any) -> list[tuple[str, object]]:
+    """The fields of a dataclass that are not at their defaults, as arguments."""
+    given = [(field, getattr(value, field.name)) for field in fields(value) if field.init]
+    return [
+        (f"{field.name}=", part)
+        for field, part in given
+        if field.default is MISSING or part != field.default
+    ]
+
+
+def name_of(family: object) -> str:
+    """What a family is called: the classes in its repr, links aside."""
+    text = repr(family)
+    names = (
+        found[2]
+        for found in _STRINGS_AND_CLASSES.finditer(text)
+        if found[2] and not text[: found.start()].endswith("link=")
+    )
+    return re.sub("(?<=[a-z])(?=[A-Z])", " ", " ".join(names))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 
-from tvdbayes._array import poisson_tail, tiny
+from tvdbayes._array import gammainc, tiny
 from tvdbayes._errors import DataError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.objective import Layout
@@ -112,7 +112,7 @@ class Masses:
         """
         units = self.layout.units
         scale = n_obs * units.n_partitions
-        tail = poisson_tail(scale * self.data, scale * self.model)
+        tail = gammainc(scale * self.data, scale * self.model)
         # A mean of logarithms: one odd group does not outvote all others.
         surprise = np.expm1(units.of_cells(np.log1p(-np.log10(np.maximum(tail, _LEAST)))))
         return np.where(self.score >= MOSTLY, surprise, 0.0)

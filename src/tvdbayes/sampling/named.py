@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tvdbayes.models.named import LINKS
+from tvdbayes.models.model import LINKS
 from tvdbayes.objective._kinds import AbstractDivergence
 from tvdbayes.objective.divergences import ALL_DIVERGENCES
 from tvdbayes.objective.partitions import (

@@ -134,7 +134,7 @@ def link(name: str, value: Any) -> Any:
 
 def thing_by_name(name: str, value: Any) -> Any:
     """What a name in the table `NAMES` stands for, or the thing itself."""
-    from tvdbayes.models.named import named
+    from tvdbayes.models.model import named
     from tvdbayes.sampling.named import KINDS, NAMES
 
     return named(value, dict(NAMES[name]), name, KINDS[name])
@@ -193,7 +193,7 @@ def terms_by_name(name: str, value: Any) -> Any:
 def layers(name: str, value: Any) -> Any:
     """A network, from itself or from the sizes of its hidden layers; or None."""
     del name
-    from tvdbayes.models.named import network_of
+    from tvdbayes.models.model import network_of
 
     return None if value is None else network_of(value)
 

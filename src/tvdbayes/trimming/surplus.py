@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import ndtr
 
-from tvdbayes._array import poisson_tail, tiny, xp
+from tvdbayes._array import gammainc, tiny, xp
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective import Layout
@@ -88,7 +88,7 @@ def _of_groups(layout: Layout, p: Array, theta: Array, n_obs: float) -> Array:
     def too_many(data: Array, model: Array) -> BoolArray:
         surplus: BoolArray = data > model
         # The tail is slow, and of no interest elsewhere.
-        tail = poisson_tail(scale * data[surplus], scale * model[surplus])
+        tail = gammainc(scale * data[surplus], scale * model[surplus])
         surplus[surplus] = tail < _GROUP_LEVEL
         return surplus
 
@@ -121,7 +121,7 @@ def _without_surplus(rows: Array, tail: Array, due: Array, levels: Array) -> Arr
     each of the levels.
     """
     seen = np.array([rows[tail <= level].sum() for level in levels])
-    surprising = (seen > 0) & (poisson_tail(np.maximum(seen, 1e-9), due) < _TAIL_LEVEL)
+    surprising = (seen > 0) & (gammainc(np.maximum(seen, 1e-9), due) < _TAIL_LEVEL)
     too_many = float(np.max(np.where(surprising, seen - due, 0.0)))
     kept = np.ones(len(rows))
     order = np.argsort(tail, kind="stable")
