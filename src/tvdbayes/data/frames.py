@@ -25,7 +25,6 @@ from tvdbayes._validate import (
     REPAIR_OR_DROP,
     check_weights,
     has_gaps,
-    no_rows_left,
     not_finite,
     not_numbers,
     not_values,
@@ -218,8 +217,6 @@ class FrameSource(AbstractSource):
         if weights is not None:
             counts = _weights(columns[weights], weights, kept)
             kept &= ~(counts == 0)
-        if not kept.any():
-            raise no_rows_left()
         for name in used:
             _require_present(columns[name], name, kept)
         rows = np.flatnonzero(kept)

@@ -7,6 +7,7 @@ from typing import Any
 
 from tvdbayes._errors import DataError, SettingsError, first_line
 from tvdbayes._validate import did_you_mean
+from tvdbayes.data.dask import DaskSource, is_dask
 from tvdbayes.data.duckdb import (
     SQL_EXTRA,
     category_levels,
@@ -20,7 +21,7 @@ from tvdbayes.data.sql import MAX_CELLS, RegisteredFrame, SqlSource
 from tvdbayes.data.table import AbstractSource
 
 Data = Any
-"""A data frame (pandas, polars, pyarrow, ...), a dict of columns, a path, or an Ibis table."""
+"""A data frame (pandas, polars, pyarrow, Dask, ...), a dict of columns, a path, an Ibis table."""
 
 _LARGE = 256 << 20
 """Bytes of a file from which on it is grouped rather than read."""
@@ -35,6 +36,11 @@ def open_data(data: Data) -> FrameSource:
         raise DataError(
             "An Ibis table is only grouped, for fits; here rows are needed one by one. Pass "
             "table.to_pandas()."
+        )
+    if is_dask(data):
+        raise DataError(
+            "A Dask DataFrame is only grouped, for fits; here rows are needed one by one. Pass "
+            "data.compute()."
         )
     return open_frame(read_file(data) if isinstance(data, str | os.PathLike) else data)
 
@@ -66,6 +72,13 @@ def open_source(
             'engine="memory" reads rows one by one: it neither rounds (grid=) nor takes an Ibis '
             "table. Leave engine= out."
         )
+    if is_dask(data):
+        if engine is not None or rounded is not None:
+            raise SettingsError(
+                "A Dask DataFrame is grouped by Dask, which does not round: leave engine= and "
+                "grid= out, or pass files or an Ibis table."
+            )
+        return DaskSource(data, max_cells)
     connected = engine is not None and not isinstance(engine, str)
     if connected:
         data = _named_table(engine, data)

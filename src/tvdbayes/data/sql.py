@@ -40,7 +40,7 @@ from tvdbayes.data.duckdb import register, require_cases
 from tvdbayes.data.frames import FrameSource, open_frame, typed_text
 from tvdbayes.data.grid import Coarsening, Grid
 from tvdbayes.data.rounding import Rounding, learn_rounding
-from tvdbayes.data.table import AbstractSource, Missing, Table, Wanted
+from tvdbayes.data.table import AbstractSource, Missing, Table, Wanted, count_name, mark
 from tvdbayes.data.weigh import Weigh
 
 _NAMED = 3
@@ -82,7 +82,7 @@ class SqlSource(AbstractSource):
             check_weights(np.array([seen.largest_weight]))
         weigh = Weigh(weights, seen.largest_weight)
         frame, coarsening = self._cells(rows, wanted, weigh, seen.n_kept)
-        found = open_frame(frame).table(used, _count(used), "error")
+        found = open_frame(frame).table(used, count_name(used), "error")
         return replace(
             found,
             unit="distinct row",
@@ -95,7 +95,7 @@ class SqlSource(AbstractSource):
         self, rows: Any, wanted: Wanted, weigh: Weigh, n_rows: int
     ) -> tuple[pd.DataFrame, Coarsening | None]:
         """The distinct rows with their counts, rounded where that is asked for."""
-        used, count = wanted.used, _count(wanted.used)
+        used, count = wanted.used, count_name(wanted.used)
         rounding = None
         if self.grid is not None:
             with _engine_errors():
@@ -109,15 +109,15 @@ class SqlSource(AbstractSource):
     def _rounded(
         self, rows: Any, used: list[str], weigh: Weigh, rounding: Rounding
     ) -> tuple[pd.DataFrame, Coarsening]:
-        count, mark = _count(used), _mark(used)
-        rows = rounding.binned(rows, mark)
-        bins = rounding.bins(mark)
+        count, first = count_name(used), mark(used)
+        rows = rounding.binned(rows, first)
+        bins = rounding.bins(first)
         keys = dict(zip(bins, rounding.columns, strict=True))
         keys |= {name: name for name in used if name not in rounding.columns}
         self._require_few(rows, keys)
-        asked = {count: weigh.total(rows), **rounding.sums(rows, weigh, mark)}
+        asked = {count: weigh.total(rows), **rounding.sums(rows, weigh, first)}
         frame = self._typed(_fetch(rows.group_by(list(keys)).aggregate(**asked)))
-        means, coarsening = rounding.rounded(frame, mark, count)
+        means, coarsening = rounding.rounded(frame, first, count)
         return frame.assign(**means), coarsening
 
     def _plain(self, every: list[str], weights: str | None) -> Any:
@@ -287,18 +287,6 @@ def _fetch(grouped: Any) -> pd.DataFrame:
     if not len(frame):
         raise no_rows_left()
     return frame.sort_values(list(frame.columns), ignore_index=True)
-
-
-def _mark(taken: Sequence[str]) -> str:
-    """The beginning of names that no column has; engines may not tell capitals."""
-    mark = "tvd_"
-    while any(name.casefold().startswith(mark) for name in taken):
-        mark += "_"
-    return mark
-
-
-def _count(taken: Sequence[str]) -> str:
-    return f"{_mark(taken)}count"
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import pandas as pd
 
 from tvdbayes._errors import DataError, listing
 from tvdbayes._typing import Array, BoolArray, IntArray
-from tvdbayes._validate import no_column, not_finite, one_of
+from tvdbayes._validate import no_column, no_rows_left, not_finite, one_of
 from tvdbayes.data.grid import Coarsening
 
 Missing = Literal["error", "drop"]
@@ -114,11 +114,14 @@ class AbstractSource(ABC):
         used = list(dict.fromkeys(used))
         every = list(dict.fromkeys(used if weights is None else [*used, weights]))
         self.require(every)
-        return self.group(Wanted(used, every, weights, missing, exact))
+        found = self.group(Wanted(used, every, weights, missing, exact))
+        if not len(found.counts):
+            raise no_rows_left()
+        return found
 
     @abstractmethod
     def group(self, wanted: Wanted) -> Table:
-        """See `table`."""
+        """See `table`; without rows where none has weight."""
 
     def require(self, names: Sequence[str]) -> None:
         """Raise unless there are columns of these names."""
@@ -129,6 +132,19 @@ class AbstractSource(ABC):
     def whole(self) -> pd.DataFrame | None:
         """Every row with all columns, for data in memory."""
         return None
+
+
+def mark(taken: Sequence[str]) -> str:
+    """The beginning of names that no column has; engines may not tell capitals."""
+    found = "tvd_"
+    while any(name.casefold().startswith(found) for name in taken):
+        found += "_"
+    return found
+
+
+def count_name(taken: Sequence[str]) -> str:
+    """What the column of counts is called beside these columns."""
+    return f"{mark(taken)}count"
 
 
 def require_unique(names: Sequence[object]) -> None:

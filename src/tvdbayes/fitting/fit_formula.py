@@ -59,11 +59,11 @@ def fit(
         outcomes may be written ``"successes / total ~ terms"``. Names may have dots; any other
         name goes into backticks, as in ``"y ~ log(`age (years)`)"``. Text is a category, but where
         it is numbers in the main, cells that are none are an error unless ``C()`` stands around it.
-    data : data frame, dict of columns, path, or Ibis table
+    data : data frame, dict of columns, path, Ibis table, or Dask DataFrame
         pandas, polars, pyarrow, ...; a path to a CSV or Parquet file. Several files (a folder, or
         a pattern such as ``"parts/*.parquet"``), files over 256 MiB or five million rows, and
         Ibis tables are grouped by an engine, which gives back distinct rows with counts
-        (``pip install 'tvdbayes[sql]'``).
+        (``pip install 'tvdbayes[sql]'``); a Dask DataFrame is grouped by Dask.
     family : str or AbstractFamily
         "poisson", "negativebinomial", "geometric", "discreteweibull", "bernoulli", "binomial",
         "betabinomial", "categorical", "ordinal"; "zero_inflated_X", "hurdle_X" or "truncated_X"
@@ -128,7 +128,7 @@ def fit(
         Let the engine round continuous columns, each to so many values, so that rows repeat and
         can be counted; `Fit.rounded` says what that does to the answer.
     max_cells : int
-        Distinct rows that an engine may give back. More are refused before they are fetched.
+        Distinct rows that an engine or Dask may give back; more are refused.
     resume : Fit, optional
         Draws of the same fit that exist already: `Interrupted.partial` after Ctrl-C, or a loaded
         file. The result is the same bit for bit.
