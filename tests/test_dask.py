@@ -7,12 +7,12 @@ import time
 from functools import partial as with_
 
 import joblib
-import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import tvdbayes as tb
 from bits import assert_resumed_after_ctrl_c, same_bits
+from tables import counts_on_a_line
 from tvdbayes.sampling.execution import (
     Dask,
     Joblib,
@@ -48,9 +48,7 @@ def client(cluster):
 
 @pytest.fixture(scope="module")
 def frame():
-    rng = np.random.default_rng(8)
-    x = rng.normal(size=700)
-    return {"x": x, "y": rng.poisson(np.exp(1 + 0.3 * x))}
+    return counts_on_a_line(700)
 
 
 @pytest.fixture(scope="module")

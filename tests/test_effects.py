@@ -11,17 +11,14 @@ from scipy.special import expit
 from scipy.stats import norm
 
 import tvdbayes as tb
+from tables import FEW_ROWS
 from tvdbayes.models.families import ALL_FAMILIES
 from tvdbayes.results import effects as arrays
 from tvdbayes.results import prediction
 from tvdbayes.results.effects import average_outcome, average_slope, row_slopes
 from tvdbayes.results.prediction import NewRows
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::tvdbayes.SmallGroupsWarning",
-    "ignore::tvdbayes.TooFewRowsWarning",
-    "ignore::tvdbayes.BoundaryWarning",
-)
+pytestmark = FEW_ROWS
 
 
 @pytest.fixture(scope="module")

@@ -220,22 +220,12 @@ def test_without_the_other_the_same_names_are_used(data, tmp_path):
 
 def test_a_collision_across_predictors_is_refused(data):
     data["y"] = np.where(data["x"] == 0, 0, data["y"])
-    frame = data.assign(**{"x:z": data["y"] % 2})
-    with pytest.raises(tb.FormulaError, match="'x:z'"):
-        fit_to(
-            "y ~ x:z",
-            frame,
-            family="zero_inflated_poisson",
-            predictors={"inflation": "~ `x:z`"},
-        )
-    named = data.rename(columns={"z": "inflation"})
-    with pytest.raises(tb.FormulaError, match="'inflation:x'"):
-        fit_to(
-            "y ~ inflation:x",
-            named,
-            family="zero_inflated_poisson",
-            predictors={"inflation": "~ x"},
-        )
+    frames = {"x:z": data.assign(**{"x:z": data["y"] % 2})}
+    frames["inflation:x"] = data.rename(columns={"z": "inflation"})
+    for (name, frame), terms in zip(frames.items(), ("~ `x:z`", "~ x"), strict=True):
+        more = {"family": "zero_inflated_poisson", "predictors": {"inflation": terms}}
+        with pytest.raises(tb.FormulaError, match=f"'{name}'"):
+            fit_to(f"y ~ {name}", frame, **more)
 
 
 def test_levels_that_print_alike_are_refused(data):

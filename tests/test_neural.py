@@ -259,6 +259,13 @@ def quiet(model, cells, **options):
         return tb.posterior_bootstrap(model, cells, **options)
 
 
+def two_draws(x, y, **options):
+    """A small network of yes and no, all of whose draws are finite."""
+    fit = quiet(tb.Model(tb.Bernoulli(), SMALL), tb.Cells.from_rows(x, y), n_draws=2, **options)
+    assert np.isfinite(fit.draws).all()
+    return fit
+
+
 def log_score(posterior, x, eta):
     """Expected log score of the posterior mean under the truth."""
     p = np.clip(pmf(posterior, NewRows.of(posterior, x), [1.0])[:, 0], 1e-9, 1 - 1e-9)
@@ -361,13 +368,7 @@ class TestTraining:
     @pytest.mark.parametrize("divergence", ALL_DIVERGENCES, ids=lambda d: d.name)
     def test_every_divergence_trains(self, divergence):
         x, y, _ = bent(120)
-        fit = quiet(
-            tb.Model(tb.Bernoulli(), SMALL),
-            tb.Cells.from_rows(x, y),
-            n_draws=2,
-            divergence=divergence,
-        )
-        assert np.isfinite(fit.draws).all()
+        fit = two_draws(x, y, divergence=divergence)
         assert np.isfinite(fit.distance).all()
 
     @pytest.mark.parametrize("partition", [tb.Distinct(), tb.Singletons(), tb.KMeansGroups()])
@@ -375,26 +376,16 @@ class TestTraining:
         rng = np.random.default_rng(0)
         x = rng.integers(0, 5, (200, 2)).astype(float)
         y = rng.binomial(1, 0.4, 200).astype(float)
-        fit = quiet(
-            tb.Model(tb.Bernoulli(), SMALL),
-            tb.Cells.from_rows(x, y),
-            n_draws=2,
-            partition=partition,
-        )
-        assert np.isfinite(fit.draws).all()
+        fit = two_draws(x, y, partition=partition)
         np.testing.assert_array_equal(fit.estimate, fit.minimiser)
 
     def test_a_prior_adds_its_atoms(self):
         x, y, _ = bent(60)
-        cells = tb.Cells.from_rows(x, y)
 
         def base(rng, size):
             return rng.normal(size=(size, 2)), rng.integers(0, 2, size)
 
-        fit = quiet(
-            tb.Model(tb.Bernoulli(), SMALL), cells, n_draws=2, prior=tb.Prior(5.0, base, 10)
-        )
-        assert np.isfinite(fit.draws).all()
+        two_draws(x, y, prior=tb.Prior(5.0, base, 10))
 
     def test_the_papers_network_starts_without_a_line(self):
         x, y, _ = bent(120)

@@ -7,14 +7,11 @@ from scipy import stats
 from scipy.special import expit
 
 import tvdbayes as tb
+from tables import FEW_ROWS
 from tvdbayes.results import prediction
 from tvdbayes.results.prediction import NewRows, mean_draws
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::tvdbayes.SmallGroupsWarning",
-    "ignore::tvdbayes.TooFewRowsWarning",
-    "ignore::tvdbayes.BoundaryWarning",
-)
+pytestmark = FEW_ROWS
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import pytest
 import tvdbayes as tb
 from bits import assert_same
 from tvdbayes import storage
-from tvdbayes.fitting import files as _files
+from tvdbayes.fitting import record as _record
 from tvdbayes.formula.guard import read_formula
 from tvdbayes.formula.matrix import model_matrix
 from tvdbayes.models.families import ALL_FAMILIES
@@ -288,7 +288,7 @@ def encoded(spec, frame):
 def test_new_data_are_encoded_as_before(formula, frame, tmp_path):
     terms = read_formula(formula, list(frame.columns)).terms
     matrix, _ = model_matrix(terms, frame, np.ones(len(frame)))
-    before, forms = matrix.model_spec, _files.forms_of(tb.Fit)
+    before, forms = matrix.model_spec, _record._forms()
     storage.write_record(before, tmp_path / "spec", forms)
     after = storage.read_record(tmp_path / "spec", forms)
     # Few rows of the new data, so that levels, means and knots cannot be learned from them.

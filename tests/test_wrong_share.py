@@ -117,23 +117,28 @@ def test_several_tables_are_judged_as_each_alone(dirty):
         np.testing.assert_allclose(p[:, number] @ both[:, number], p[:, number] @ alone, atol=0.01)
 
 
+def kept_out(family, z, y, minimiser):
+    """The record of a fit that keeps out the rows far out in z as a block, and their cells."""
+    cells = Cells.from_rows(np.c_[np.ones(len(z)), z], y)
+    fit = tb.posterior_bootstrap(
+        Model(family), cells, n_draws=0, partition=Distinct(), refine="trim"
+    )
+    far = cells.x[:, 1] > 4
+    at_far = far[cells.x_index]
+    rows = replace(fit.kept_rows, far=far, far_agree=False, share=np.where(at_far, 0.0, 1.0))
+    return replace(fit, kept_rows=rows, minimiser=np.array(minimiser)), at_far
+
+
 def test_far_rows_that_were_kept_out_as_a_block_are_flagged():
     """Far rows are half 0 where the model says one in ten: none of them is odd by itself."""
     rng = np.random.default_rng(2)
     z = np.r_[rng.normal(size=300), rng.normal(6, 0.1, 40)]
     y = (rng.random(340) < expit(0.37 * z)).astype(float)
     y[300:] = np.arange(40) % 2
-    cells = Cells.from_rows(np.c_[np.ones(340), z], y)
-    fit = tb.posterior_bootstrap(
-        Model(Bernoulli()), cells, n_draws=0, partition=Distinct(), refine="trim"
-    )
-    far = cells.x[:, 1] > 4
-    at_far = far[cells.x_index]
-    rows = replace(fit.kept_rows, far=far, far_agree=False, share=np.where(at_far, 0.0, 1.0))
-    record = replace(fit, kept_rows=rows, minimiser=np.array([0.0, 0.37]))
-    layout = layout_of(record)
+    record, at_far = kept_out(Bernoulli(), z, y, [0.0, 0.37])
+    cells, rows, layout = record.cells, record.kept_rows, layout_of(record)
     theta = layout.bound.from_user(record.minimiser[:, None])[:, 0]
-    deviations = agreement(layout, theta, np.ones(cells.n_cells), far)
+    deviations = agreement(layout, theta, np.ones(cells.n_cells), rows.far)
     assert deviations < -6
     scores = cell_scores(record)
     np.testing.assert_array_equal(scores.surprise > 8.0, at_far)
@@ -150,14 +155,7 @@ def block():
     z = np.r_[rng.normal(size=200), rng.normal(6, 0.1, 31)]
     y = rng.poisson(np.exp(0.5 + 0.3 * z)).astype(float)
     y[200:], y[230] = 4, 90
-    cells = Cells.from_rows(np.c_[np.ones(231), z], y)
-    fit = tb.posterior_bootstrap(
-        Model(Poisson()), cells, n_draws=0, partition=Distinct(), refine="trim"
-    )
-    far = cells.x[:, 1] > 4
-    at_far = far[cells.x_index]
-    rows = replace(fit.kept_rows, far=far, far_agree=False, share=np.where(at_far, 0.0, 1.0))
-    return replace(fit, kept_rows=rows, minimiser=np.array([0.5, 0.3])), at_far
+    return kept_out(Poisson(), z, y, [0.5, 0.3])
 
 
 def test_a_row_of_a_block_is_as_surprising_as_the_block_or_more(block):

@@ -16,5 +16,6 @@ import numpy as np
 # Not `NDArray`: since NumPy 2.5 it is an alias that `isinstance` refuses, and `storage` compares
 # what it reads with these.
 Array: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[np.float64]]
+AnyArray: TypeAlias = np.ndarray[Any, Any]
 IntArray: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[np.intp]]
 BoolArray: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[np.bool_]]

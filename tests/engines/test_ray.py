@@ -8,11 +8,11 @@ from functools import partial as with_
 from pathlib import Path
 
 import joblib
-import numpy as np
 import pytest
 
 import tvdbayes as tb
 from bits import assert_resumed_after_ctrl_c, same_bits
+from tables import counts_on_a_line
 from tvdbayes.sampling.execution import Ray, executor_for
 
 ray = pytest.importorskip("ray")
@@ -41,9 +41,7 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def frame():
-    rng = np.random.default_rng(8)
-    x = rng.normal(size=1500)
-    return {"x": x, "y": rng.poisson(np.exp(1 + 0.3 * x))}
+    return counts_on_a_line(1500)
 
 
 @pytest.fixture(scope="module")

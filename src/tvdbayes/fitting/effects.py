@@ -13,10 +13,10 @@ from formulaic.parser.types import Factor
 from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.fit_data import Column, plain_table
-from tvdbayes.fitting.predictions import new_rows, outcome_numbers
+from tvdbayes.fitting.predictions import outcome_numbers
 from tvdbayes.formula.columns import offsets
 from tvdbayes.formula.matrix import column_of
-from tvdbayes.results.base import AbstractFit
+from tvdbayes.results.base import AbstractFit, new_rows
 from tvdbayes.results.effects import Effect, Outcomes, average_outcome, average_slope, row_slopes
 from tvdbayes.sampling.posterior import Posterior
 

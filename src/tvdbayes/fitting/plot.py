@@ -10,13 +10,13 @@ import numpy as np
 from tvdbayes._errors import SettingsError
 from tvdbayes.fitting.effects import EffectAnswers
 from tvdbayes.fitting.goodness import GoodnessAnswers
-from tvdbayes.fitting.rows import RowAnswers, suspicious_of
+from tvdbayes.fitting.misfit import MisfitAnswers, suspicious_of
 from tvdbayes.sampling.summary import intervals
 
 _VALUES = 41
 
 
-class PlotAnswers(EffectAnswers, GoodnessAnswers, RowAnswers):
+class PlotAnswers(EffectAnswers, GoodnessAnswers, MisfitAnswers):
     """The property of `Fit` that draws pictures; it needs the answers that they show."""
 
     @property

@@ -14,10 +14,10 @@ from tvdbayes.data.cells import Cells
 from tvdbayes.data.frames import FrameSource
 from tvdbayes.data.sources import Data, open_data
 from tvdbayes.data.table import Table
-from tvdbayes.formula.columns import codes, numbers, offsets, trials_of
+from tvdbayes.formula.columns import codes, numbers
 from tvdbayes.formula.design import Design
 from tvdbayes.models.families import AbstractFamily
-from tvdbayes.results.base import AbstractFit
+from tvdbayes.results.base import AbstractFit, new_rows
 from tvdbayes.results.prediction import (
     NewRows,
     likely_pmf,
@@ -176,21 +176,6 @@ class PredictionAnswers(AbstractFit):
         found = np.full((len(drawn), len(index)), np.nan)
         found[:, kept] = drawn
         return found
-
-
-def new_rows(fit: AbstractFit, table: Table) -> NewRows:
-    """The rows of a table as the model sees them, in the order of the input."""
-    posterior, family = fit.posterior, fit.posterior.model.family
-    x = fit.design.encode(table)
-    offset, trials = offsets(table, fit.data.offset, fit.data.exposure), None
-    if family.needs_trials:
-        trials = trials_of(table, fit.data.trials, family)[table.index]
-    return NewRows.of(
-        posterior,
-        x[table.index],
-        offset=None if offset is None else offset[table.index],
-        trials=trials,
-    )
 
 
 def new_cells(fit: AbstractFit, source: FrameSource, weights: str | None = None) -> Cells:

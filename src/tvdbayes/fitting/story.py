@@ -9,7 +9,7 @@ import numpy as np
 from tvdbayes._errors import DataError
 from tvdbayes._typing import BoolArray
 from tvdbayes.fitting.effects import EffectAnswers, levels_of_column
-from tvdbayes.fitting.rows import RowAnswers, suspicious_of
+from tvdbayes.fitting.misfit import MisfitAnswers, suspicious_of
 from tvdbayes.report import INTERVAL, Averages, Story, covariates, listed, render
 from tvdbayes.results.base import AbstractFit
 from tvdbayes.results.findings import Check, Finding, Level, better_family, flat_ranges
@@ -192,7 +192,7 @@ def _others(fit: AbstractFit) -> Found:
         yield "note", "family", str(better)
 
 
-class ReportAnswers(EffectAnswers, RowAnswers):
+class ReportAnswers(EffectAnswers, MisfitAnswers):
     """Methods of `Fit` that look for problems, and that write a page of the answers."""
 
     def check(self, *, misfit: bool = True) -> Check:

@@ -1,4 +1,4 @@
-"""What a fit keeps, and what is read off it without further work."""
+"""What a fit keeps, what is read off it without further work, and rows as its model sees them."""
 
 from dataclasses import dataclass, field
 
@@ -7,8 +7,11 @@ from formulaic import ModelSpec
 
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.fit_data import FitData
+from tvdbayes.data.table import Table
+from tvdbayes.formula.columns import offsets, trials_of
 from tvdbayes.formula.design import Design
 from tvdbayes.objective.partitions import Bins, GroupReport
+from tvdbayes.results.prediction import NewRows
 from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.posterior import Posterior
 
@@ -186,3 +189,18 @@ class AbstractFit:
     def _side(self, ordinary: bool) -> Posterior:
         """The robust draws, or their ordinary twins."""
         return self.posterior.twin if ordinary else self.posterior
+
+
+def new_rows(fit: AbstractFit, table: Table) -> NewRows:
+    """The rows of a table as the model sees them, in the order of the input."""
+    posterior, family = fit.posterior, fit.posterior.model.family
+    x = fit.design.encode(table)
+    offset, trials = offsets(table, fit.data.offset, fit.data.exposure), None
+    if family.needs_trials:
+        trials = trials_of(table, fit.data.trials, family)[table.index]
+    return NewRows.of(
+        posterior,
+        x[table.index],
+        offset=None if offset is None else offset[table.index],
+        trials=trials,
+    )

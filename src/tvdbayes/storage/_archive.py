@@ -23,10 +23,17 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 import numpy as np
 from numpy.lib import format as npy
 
+from tvdbayes import __version__
 from tvdbayes._errors import StorageError, TVDBayesError, first_line
+from tvdbayes._typing import AnyArray
+from tvdbayes.models.families import AbstractFamily
+from tvdbayes.sampling.posterior import Posterior
+from tvdbayes.storage._packed import FORMS, Form, Packer, Unpacker
 
-AnyArray = np.ndarray[Any, Any]
+FORMAT_VERSION = 1
+"""Grows with every change of what a file holds."""
 
+_FORMAT = "tvdbayes fit"
 _HEADER = "header.json"
 _SEAL = b"tvdbayes sha256 "
 _DIGEST = 64
@@ -39,6 +46,63 @@ _UNREADABLE = (
     *(BadZipFile, EOFError, struct.error, ValueError, TypeError, KeyError, IndexError),
     *(OverflowError, RuntimeError, AttributeError, OSError),
 )
+
+
+def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
+    """Write a posterior to a file, which is replaced only once the new one is complete.
+
+    The same posterior gives the same bytes; ``fit.tvd`` is the usual name. The functions of a
+    `CustomFamily` are not written.
+
+    Examples
+    --------
+    >>> import tempfile, tvdbayes as tb
+    >>> from tvdbayes import storage
+    >>> cells = tb.Cells.from_counts([[1], [1], [1]], [0, 1, 2], [40, 30, 10])
+    >>> posterior = tb.posterior_bootstrap(tb.Model(tb.Poisson()), cells, n_draws=8)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     storage.save(posterior, f"{folder}/fit.tvd")
+    ...     again = storage.load(f"{folder}/fit.tvd")
+    >>> bool((again.draws == posterior.draws).all())
+    True
+    """
+    write_record(posterior, path, FORMS)
+
+
+def load(path: str | os.PathLike[str], *, family: AbstractFamily | None = None) -> Posterior:
+    """Read a posterior back, bit for bit, as `tvdbayes.load` does."""
+    record = read_record(path, FORMS, family=family)
+    if not isinstance(record, Posterior):
+        raise StorageError(f"{os.fspath(path)!r} holds a {type(record).__name__}, not a posterior.")
+    return record
+
+
+def write_record(record: object, path: str | os.PathLike[str], forms: Mapping[str, Form]) -> None:
+    """Write an object of one of these forms."""
+    packer = Packer(forms)
+    packed = packer.pack(record, type(record).__name__.lower())
+    header = {"format": _FORMAT, "version": FORMAT_VERSION, "library": __version__}
+    write_archive(path, {**header, "record": packed}, packer.arrays)
+
+
+def read_record(
+    path: str | os.PathLike[str],
+    forms: Mapping[str, Form],
+    *,
+    family: AbstractFamily | None = None,
+) -> Any:
+    """Read an object of one of these forms."""
+    given = None if family is None else (family, Packer(forms).pack(family, "family"))
+    header, arrays = read_archive(path, _FORMAT, FORMAT_VERSION)
+    unpacker = Unpacker(forms, arrays, given)
+    with refusing(path):
+        record = unpacker.unpack(header["record"])
+        if given is not None and not unpacker.used:
+            raise StorageError(
+                f"it was not made with the family that was given, {family!r}: name, support, "
+                "parameters and start must be those of the fit"
+            )
+    return record
 
 
 def write_archive(
