@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -33,14 +34,14 @@ def arviz():
 
 def test_the_groups_are_labelled(posterior):
     made = to_tree(posterior, by_row=False)
-    groups = {"posterior", "sample_stats", "observed_data", "constant_data"}
+    groups = {"posterior", "likelihood_fit", "sample_stats", "observed_data", "constant_data"}
     assert set(made.children) == groups
     beta = made["posterior"]["beta"]
     assert beta.dims == ("chain", "draw", "parameter")
     assert beta.shape == (1, 1000, 2)
     assert beta["parameter"].values.tolist() == ["Intercept", "dose"]
     np.testing.assert_array_equal(beta[0], posterior.draws)
-    np.testing.assert_array_equal(made["posterior"]["beta_kld"][0], posterior.kld_draws)
+    np.testing.assert_array_equal(made["likelihood_fit"]["beta"][0], posterior.kld_draws)
     for name in ("status", "n_iter", "decrement", "distance", "kld_distance"):
         np.testing.assert_array_equal(
             made["sample_stats"][name].sel(chain=0), getattr(posterior, name)
@@ -61,6 +62,60 @@ def test_the_log_likelihood_is_that_of_the_model(posterior, chunk, monkeypatch):
     expected = np.log(posterior.model.pmf(posterior.cells, posterior.draws.T))
     cell = made["constant_data"]["cell"].values
     np.testing.assert_allclose(made["log_likelihood"]["y"][0], expected[cell].T, rtol=1e-10)
+
+
+def test_new_outcomes_have_the_mean_of_the_model_in_each_row(posterior):
+    made = to_tree(posterior)
+    new, doses = made["posterior_predictive"]["y"], made["constant_data"]["x"][:, 1].values
+    assert new.dims == ("chain", "draw", "row")
+    # Integers, by which ArviZ chooses pictures of discrete data.
+    assert new.dtype == made["observed_data"]["y"].dtype == np.int64
+    assert new.min() >= 0
+    assert new.max() <= 5
+    for dose in np.unique(doses):
+        values = new.values[0][:, doses == dose]
+        beta = posterior.draws
+        expected = 5 / (1 + np.exp(-beta[:, 0] - beta[:, 1] * dose))
+        # Five standard errors of the mean over draws and rows of outcomes given the draws.
+        error = 5 * np.sqrt(1.25 / values.size)
+        assert abs(values.mean() - expected.mean()) < error
+
+
+def test_the_tree_of_the_likelihood_fit_is_that_of_its_draws():
+    fit = tb.fit("y ~ x", counts_with_gaps(), n_draws=20)
+    robust, ordinary = to_arviz_1(fit), to_arviz_1(fit, ordinary=True)
+    likelihood = ordinary["posterior"]["beta"]
+    xarray.testing.assert_identical(
+        likelihood.drop_attrs(), robust["likelihood_fit"]["beta"].drop_attrs()
+    )
+    rate = np.exp(fit.kld_draws @ np.stack([np.ones(150), counts_with_gaps()["x"]]))
+    np.testing.assert_allclose(
+        ordinary["log_likelihood"]["y"][0],
+        scipy.stats.poisson.logpmf(counts_with_gaps()["y"], rate),
+        rtol=1e-9,
+    )
+
+
+def to_arviz_1(fit, **options):
+    """The tree as it is for ArviZ 1.x, whatever is installed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tvdbayes.fitting.record.for_arviz", lambda made: made)
+        return fit.to_arviz(**options)
+
+
+def test_outcomes_that_cannot_be_sampled_can_be_left_out():
+    fit = tb.fit("y ~ x", {"y": [0, 1, 2, 3] * 10, "x": [0, 1] * 20}, n_draws=5)
+    wild = np.array(fit.posterior.draws)
+    wild[0] = 40.0
+    posterior = replace(fit.posterior, draws=wild)
+    with pytest.raises(tb.DataError, match="posterior_predictive=False"):
+        to_tree(posterior)
+    assert "log_likelihood" in to_tree(posterior, posterior_predictive=False).children
+
+
+def test_without_draws_there_are_no_new_outcomes():
+    fit = tb.fit("y ~ x", counts_with_gaps(), n_draws=0)
+    assert "posterior_predictive" not in to_tree(fit.posterior).children
 
 
 def test_rows_repeat_their_cells(posterior):
@@ -146,7 +201,9 @@ def test_too_large_a_log_likelihood_is_made_on_request_only(posterior, monkeypat
     monkeypatch.setattr(tree, "_MOST_BYTES", 1000)
     with pytest.raises(tb.MemoryBudgetError, match="log_likelihood=False"):
         to_tree(posterior, by_row=True)
-    made = to_tree(posterior, by_row=True, log_likelihood=False)
+    with pytest.raises(tb.MemoryBudgetError, match="posterior_predictive=False"):
+        to_tree(posterior, by_row=True, log_likelihood=False)
+    made = to_tree(posterior, by_row=True, log_likelihood=False, posterior_predictive=False)
     assert made["observed_data"]["y"].sizes["row"] == 300
 
 
@@ -157,19 +214,21 @@ def test_a_missing_library_is_named_with_its_pip_line(posterior, monkeypatch):
 
 
 def test_arviz_finds_independent_draws(posterior, arviz):
-    data = for_arviz(to_tree(posterior))
-    ess = arviz.ess(data)
+    data = to_tree(posterior)
     # Independent draws count for as many as they are; the estimate itself has an error of some 5%.
-    for name in ("beta", "beta_kld"):
-        assert ((ess[name] > 800) & (ess[name] < 1200)).all()
+    for group in ("posterior", "likelihood_fit"):
+        ess = arviz.ess(data[group].to_dataset())["beta"]
+        assert ((ess > 800) & (ess < 1200)).all()
 
 
-def test_arviz_summarises(posterior, arviz):
-    table = arviz.summary(for_arviz(to_tree(posterior)), round_to="none")
-    expected = ["beta[Intercept]", "beta[dose]", "beta_kld[Intercept]", "beta_kld[dose]"]
-    assert list(table.index) == expected
+@pytest.mark.parametrize(
+    ("group", "side"), [("posterior", "draws"), ("likelihood_fit", "kld_draws")]
+)
+def test_arviz_summarises(posterior, arviz, group, side):
+    table = arviz.summary(for_arviz(to_tree(posterior)), group=group, round_to="none")
+    assert list(table.index) == ["beta[Intercept]", "beta[dose]"]
     np.testing.assert_allclose(
-        np.asarray(table["mean"], float)[:2], posterior.draws.mean(0), rtol=1e-6
+        np.asarray(table["mean"], float), getattr(posterior, side).mean(0), rtol=1e-6
     )
 
 
@@ -178,6 +237,65 @@ def test_arviz_summarises_a_fit_as_it_comes(arviz):
     table = arviz.summary(fit.to_arviz(), round_to="none")
     assert "beta[x]" in table.index
     np.testing.assert_allclose(float(table["mean"]["beta[x]"]), fit.draws[:, 1].mean(), rtol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def both():
+    """The trees of the robust and the likelihood fit."""
+    fit = tb.fit("y ~ x", counts_with_gaps(), n_draws=200)
+    return {"robust": fit.to_arviz(), "likelihood": fit.to_arviz(ordinary=True)}
+
+
+# ArviZ 0.23 calls Matplotlib 3.11 and pandas 3.1 by names that these announce to change.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_arviz_compares_the_two_sides(both, arviz):
+    table = arviz.compare(both)
+    assert set(table.index) == {"robust", "likelihood"}
+    alone = {name: arviz.loo(tree) for name, tree in both.items()}
+    column = "elpd_loo" if "elpd_loo" in table else "elpd"
+    for name, found in alone.items():
+        elpd = found.elpd_loo if hasattr(found, "elpd_loo") else found.elpd
+        # Tables of ArviZ 1.x are rounded to what their standard errors let be seen.
+        assert np.isclose(float(table[column][name]), elpd, rtol=0.05)
+
+
+def draws_pictures(arviz):
+    """ArviZ 0.23 draws by itself; 1.x by `arviz_plots`, which it can be installed without."""
+    if not hasattr(arviz, "plot_forest"):
+        pytest.skip("this ArviZ has no pictures: pip install arviz-plots[matplotlib]")
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("agg")
+    return plt
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_arviz_draws_coefficients_by_name(both, arviz):
+    plt = draws_pictures(arviz)
+    if hasattr(arviz, "from_datatree"):
+        axes = arviz.plot_forest(list(both.values()), model_names=list(both))
+        figure = axes[0].figure
+    else:
+        forest = arviz.plot_forest(both)
+        forest.add_legend("model")
+        figure = forest.viz["figure"].item()
+    figure.canvas.draw()
+    words = " ".join(text.get_text() for text in figure.findobj(plt.Text))
+    assert "Intercept" in words
+    assert "robust" in words
+    plt.close(figure)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_arviz_draws_new_outcomes_beside_those_seen(both, arviz):
+    plt = draws_pictures(arviz)
+    tree = both["robust"]
+    if hasattr(arviz, "plot_ppc"):
+        figure = arviz.plot_ppc(tree, random_seed=1).figure
+    else:
+        figure = arviz.plot_ppc_rootogram(tree).viz["figure"].item()
+    figure.canvas.draw()
+    assert figure.axes
+    plt.close(figure)
 
 
 def test_a_tree_survives_a_file(posterior, tmp_path):

@@ -117,8 +117,21 @@ class Fit(PlotAnswers, ReportAnswers, PredictionAnswers, UpdateAnswers):
         """
         write_record(self, path, _forms())
 
-    def to_arviz(self, *, by_row: bool | None = None, log_likelihood: bool = True) -> Any:
+    def to_arviz(
+        self,
+        *,
+        by_row: bool | None = None,
+        log_likelihood: bool = True,
+        posterior_predictive: bool = True,
+        ordinary: bool = False,
+    ) -> Any:
         """The draws for ArviZ, as the installed version takes them.
+
+        The groups are ``posterior`` (``beta`` by parameter), ``likelihood_fit`` (the same of the
+        likelihood fit on the same random weights), ``sample_stats`` (how each draw was found;
+        ``status`` are codes of `Status`), ``observed_data``, ``constant_data``, and, by row,
+        ``log_likelihood`` and ``posterior_predictive``. To compare both fits by a function that
+        looks at one posterior, give it a tree of each: ``arviz.plot_forest``, ``arviz.compare``.
 
         ``arviz.loo`` assumes draws from a density that is proportional to a prior times the
         likelihood of all rows, and weighs them anew to leave one row out. Draws here are estimates
@@ -134,11 +147,15 @@ class Fit(PlotAnswers, ReportAnswers, PredictionAnswers, UpdateAnswers):
         by_row : bool, optional
             Whether data and log-likelihood have an entry for each row, a row of weight 2 being two
             rows. If not, the data are by cell, ``constant_data.counts`` says how many rows each
-            cell stands for, and there is no log-likelihood, since ArviZ would take a cell for one
-            observation. Unless given it is by row, where weights are whole numbers and the
+            cell stands for, and there are no log-likelihood and no new outcomes, since ArviZ would
+            take a cell for one observation. Unless given it is by row, where weights are whole numbers and the
             log-likelihood takes at most 256 MiB.
         log_likelihood : bool
             Whether to compute it.
+        posterior_predictive : bool
+            Whether to sample a new outcome of each row under each draw, as `sample` does.
+        ordinary : bool
+            Whether the tree is that of the likelihood fit.
 
         Returns
         -------
@@ -151,16 +168,17 @@ class Fit(PlotAnswers, ReportAnswers, PredictionAnswers, UpdateAnswers):
         >>> tree = tb.fit("visits ~ age", tb.example_data(), n_draws=20).to_arviz()
         >>> dict(tree["posterior"]["beta"].sizes)
         {'chain': 1, 'draw': 20, 'parameter': 2}
-        >>> "beta_kld" in tree["posterior"]  # the ordinary twin
-        True
+        >>> dict(tree["likelihood_fit"]["beta"].sizes)
+        {'chain': 1, 'draw': 20, 'parameter': 2}
         >>> dict(tree["log_likelihood"]["y"].sizes)
         {'chain': 1, 'draw': 20, 'row': 1000}
         """
         made = to_tree(
-            self.posterior,
+            self._side(ordinary),
             by_row=by_row,
             cell_of_row=self.cell_of_row,
             log_likelihood=log_likelihood,
+            posterior_predictive=posterior_predictive,
             attrs={"formula": self.formula},
         )
         return for_arviz(made)

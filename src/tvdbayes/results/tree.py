@@ -11,6 +11,7 @@ import numpy as np
 from tvdbayes import __version__
 from tvdbayes._errors import DataError, MemoryBudgetError, SettingsError
 from tvdbayes._typing import Array, IntArray
+from tvdbayes.results.prediction import NewRows, sample_outcomes
 from tvdbayes.results.rows import check_rows
 from tvdbayes.sampling.posterior import Posterior
 
@@ -33,60 +34,84 @@ def to_tree(
     by_row: bool | None = None,
     cell_of_row: IntArray | None = None,
     log_likelihood: bool = True,
+    posterior_predictive: bool = True,
     attrs: Mapping[str, str] | None = None,
 ) -> Any:
     """Label the draws of a fit for ArviZ 1.x; see `Fit.to_arviz`.
 
     ``cell_of_row`` (n,) is the cell of each row, -1 for rows of weight zero, which are left out:
     rows of weight 1 are then given in this order, otherwise in the order of their cells. ``attrs``
-    are further attributes of the tree. It has the groups ``posterior`` (``beta``, and ``beta_kld``,
-    the ordinary twin on the same random weights, both by parameter), ``sample_stats`` (how each
-    draw was found; ``status`` are codes of `Status`), ``log_likelihood``, ``observed_data`` and
-    ``constant_data``. Draws are independent, so there is one chain.
+    are further attributes of the tree. Draws are independent, so there is one chain.
     """
     xarray = _xarray()
-    cells, n_draws = posterior.cells, posterior.n_draws
-    whole = bool((cells.counts == np.round(cells.counts)).all())
-    if by_row is None:
-        by_row = whole and _bytes_by_row(posterior) <= _USUAL_BYTES
-    if by_row and not whole:
-        raise DataError(
-            "Some weights of this fit are no whole numbers, so there are no rows that each count "
-            "once, as ArviZ needs them. Leave by_row= out to have the data by cell."
-        )
+    cells = posterior.cells
+    by_row = _has_rows(posterior, by_row)
     if cell_of_row is not None:
         cell_of_row = check_rows(posterior, cell_of_row)
     unit = "row" if by_row else "cell"
     index = numbers = np.arange(cells.n_cells)
     if by_row:
         index, numbers = _rows(cells.counts, cell_of_row)
-    x_rows, draw, parameter = cells.x_index[index], ("draw",), ("draw", "parameter")
-    groups: dict[str, Variables] = {
-        "posterior": {
-            "beta": (parameter, posterior.draws),
-            "beta_kld": (parameter, posterior.kld_draws),
-        },
-        "sample_stats": {name: (draw, getattr(posterior, name)) for name in _STATISTICS},
-        "observed_data": {"y": ((unit,), cells.y[index])},
-        "constant_data": {
-            "x": ((unit, "column"), cells.x[x_rows]),
-            "offset": ((unit,), cells.offset[x_rows]),
-            "trials": ((unit,), cells.trials[x_rows]),
-            # Rows of a cell share its weight, which is known for the cell alone.
-            **({"cell": ((unit,), index)} if by_row else {"counts": ((unit,), cells.counts)}),
-        },
-    }
+    groups = _fitted(posterior) | _data(posterior, unit, index)
+    outcomes = ("draw", unit)
     if log_likelihood and by_row:
-        groups["log_likelihood"] = {"y": (("draw", unit), _log_likelihood(posterior, index))}
+        groups["log_likelihood"] = {"y": (outcomes, _log_likelihood(posterior, index))}
+    if posterior_predictive and by_row and posterior.n_draws:
+        groups["posterior_predictive"] = {"y": (outcomes, _new_outcomes(posterior, index))}
     about = {**_attributes(posterior), **(attrs or {})}
     labels = {
-        "draw": np.arange(n_draws),
+        "draw": np.arange(posterior.n_draws),
         "parameter": list(posterior.param_names),
         "column": list(cells.names),
         unit: numbers,
     }
     made = {name: _dataset(xarray, group, labels, about) for name, group in groups.items()}
     return xarray.DataTree.from_dict({"/": xarray.Dataset(attrs=about), **made})
+
+
+def _has_rows(posterior: Posterior, by_row: bool | None) -> bool:
+    """Whether data are given by row: as asked, or where rows count once and are not too many."""
+    counts = posterior.cells.counts
+    whole = bool((counts == np.round(counts)).all())
+    if by_row and not whole:
+        raise DataError(
+            "Some weights of this fit are no whole numbers, so there are no rows that each count "
+            "once, as ArviZ needs them. Leave by_row= out to have the data by cell."
+        )
+    return whole and _bytes_by_row(posterior) <= _USUAL_BYTES if by_row is None else by_row
+
+
+def _fitted(posterior: Posterior) -> dict[str, Variables]:
+    """The draws, those of the likelihood fit on the same random weights, and how each was found."""
+    parameter = ("draw", "parameter")
+    return {
+        "posterior": {"beta": (parameter, posterior.draws)},
+        "likelihood_fit": {"beta": (parameter, posterior.kld_draws)},
+        "sample_stats": {name: (("draw",), getattr(posterior, name)) for name in _STATISTICS},
+    }
+
+
+def _data(posterior: Posterior, unit: str, index: IntArray) -> dict[str, Variables]:
+    """Outcomes and covariates of these cells."""
+    cells = posterior.cells
+    x_rows = cells.x_index[index]
+    # Rows of a cell share its weight, which is known for the cell alone.
+    weight = index if unit == "row" else cells.counts
+    return {
+        "observed_data": {"y": ((unit,), _discrete(cells.y[index]))},
+        "constant_data": {
+            "x": ((unit, "column"), cells.x[x_rows]),
+            "offset": ((unit,), cells.offset[x_rows]),
+            "trials": ((unit,), cells.trials[x_rows]),
+            "cell" if unit == "row" else "counts": ((unit,), weight),
+        },
+    }
+
+
+def _discrete(outcomes: Array) -> Array | IntArray:
+    """Whole outcomes as integers, by which ArviZ chooses pictures of discrete data."""
+    whole = outcomes.astype(np.int64)
+    return whole if np.array_equal(whole, outcomes) else outcomes
 
 
 def _xarray() -> Any:
@@ -160,16 +185,32 @@ def _dataset(
     )
 
 
-def _log_likelihood(posterior: Posterior, index: IntArray) -> Array:
-    """Log-probability of each row's outcome under each draw, (B, n)."""
-    family, cells, n_draws = posterior.model.family, posterior.cells, posterior.n_draws
+def _new_outcomes(posterior: Posterior, index: IntArray) -> Array | IntArray:
+    """A new outcome of each row under each draw, (B, n)."""
+    _require_memory(posterior, "New outcomes", "posterior_predictive", len(index))
+    rows = NewRows(posterior.cells, posterior.cells.x_index[index])
+    try:
+        return _discrete(sample_outcomes(posterior, rows))
+    except DataError as error:
+        raise DataError(
+            f"{error} Or leave new outcomes out with posterior_predictive=False."
+        ) from error
+
+
+def _require_memory(posterior: Posterior, what: str, option: str, n_rows: int) -> None:
     need = _bytes_by_row(posterior)
     if need > _MOST_BYTES:
         raise MemoryBudgetError(
-            f"The log-likelihood of {n_draws:,} draws at {len(index):,} rows takes "
-            f"{need / 2**30:.1f} GiB; at most {_MOST_BYTES / 2**30:.0f} GiB are made. Leave it out "
-            "with log_likelihood=False."
+            f"{what} of {posterior.n_draws:,} draws at {n_rows:,} rows take {need / 2**30:.1f} "
+            f"GiB; at most {_MOST_BYTES / 2**30:.0f} GiB are made. Leave them out with "
+            f"{option}=False."
         )
+
+
+def _log_likelihood(posterior: Posterior, index: IntArray) -> Array:
+    """Log-probability of each row's outcome under each draw, (B, n)."""
+    _require_memory(posterior, "Log-likelihoods", "log_likelihood", len(index))
+    family, cells, n_draws = posterior.model.family, posterior.cells, posterior.n_draws
     bound = posterior.model.bind(cells, cells)
     trials = cells.trials[cells.x_index, None]
     found = np.empty((n_draws, len(index)))
