@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from numbers import Real
 
@@ -15,11 +16,12 @@ from tvdbayes.data.cells import Cells
 INDEPENDENT = "rows are drawn independently from one law"
 
 
+@dataclass(frozen=True, eq=False)
 class AbstractGuarantee(ABC):
     """A record with what it says in words, and what must be true for it."""
 
-    statement: str
-    assumptions: tuple[str, ...]
+    statement: str = field(kw_only=True)
+    assumptions: tuple[str, ...] = field(kw_only=True)
 
     @property
     @abstractmethod

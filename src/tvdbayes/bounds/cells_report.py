@@ -58,8 +58,6 @@ class CellsReport(AbstractGuarantee):
     expected_bias: float
     radius: float
     delta: float
-    statement: str
-    assumptions: tuple[str, ...]
 
     @property
     def vacuous(self) -> bool:
@@ -126,6 +124,6 @@ def cells_report(cells: Cells, delta: float = 0.05) -> CellsReport:
         report.expected_bias,
         radius,
         delta,
-        statement,
-        (INDEPENDENT,),
+        statement=statement,
+        assumptions=(INDEPENDENT,),
     )

@@ -84,8 +84,6 @@ class KernelTVD(AbstractGuarantee):
     smoothed_upper: float
     upper: float
     delta: float
-    statement: str
-    assumptions: tuple[str, ...]
 
     @property
     def vacuous(self) -> bool:
@@ -156,10 +154,10 @@ def kernel_tvd(
         smoothed,
         upper,
         delta,
-        f"Smoothed over x by {bandwidth:g}, data and model are {distance:.3f} apart; with "
-        f"probability {percent(1 - delta)} the smoothed law is within {at_most(smoothed)} of the "
-        f"smoothed model{itself}.",
-        tuple(assumptions),
+        statement=f"Smoothed over x by {bandwidth:g}, data and model are {distance:.3f} apart; "
+        f"with probability {percent(1 - delta)} the smoothed law is within {at_most(smoothed)} of "
+        f"the smoothed model{itself}.",
+        assumptions=tuple(assumptions),
     )
 
 

@@ -76,8 +76,6 @@ class MisfitUpper(AbstractGuarantee):
     distance: float
     slack: float
     delta: float
-    statement: str
-    assumptions: tuple[str, ...]
 
     @property
     def vacuous(self) -> bool:
@@ -263,7 +261,7 @@ def _bound(
         f"(total variation over {over}; seen on {cells.n_obs:,.0f} rows: {distance:.3f}).{inside}"
     )
     assumptions = _assumptions(design, varies, rule.pools_rows, chosen)
-    return MisfitUpper(upper, distance, slack, delta, statement, assumptions)
+    return MisfitUpper(upper, distance, slack, delta, statement=statement, assumptions=assumptions)
 
 
 def _assumptions(design: Design, varies: bool, pools: bool, chosen: str) -> tuple[str, ...]:

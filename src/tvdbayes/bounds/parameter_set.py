@@ -80,8 +80,6 @@ class ParameterSet(AbstractGuarantee):
     high: Array
     share: float
     delta: float
-    statement: str
-    assumptions: tuple[str, ...]
 
     @property
     def inside(self) -> BoolArray:
@@ -181,7 +179,11 @@ def parameter_set(
         f"rows are wrong independently of each other with probability {percent(share)} at most",
         f"the other rows come from the model, independently{' given x' * (cells.n_x > 1)}",
     )
-    return ParameterSet(names, values, *found, low, high, share, delta, says, assumptions)
+    return ParameterSet(
+        *(names, values, *found, low, high, share, delta),
+        statement=says,
+        assumptions=assumptions,
+    )
 
 
 def _search(

@@ -67,8 +67,6 @@ class Radius(AbstractGuarantee):
     delta: float
     method: str
     candidates: dict[str, float] = field(repr=False)
-    statement: str
-    assumptions: tuple[str, ...]
     holds: bool = True
 
     @property
@@ -260,4 +258,12 @@ def _smallest(
     radius = candidates[method]
     said = says.format(at_most(radius))
     statement = f"With probability {percent(1 - delta)} {said} ({method})."
-    return Radius(radius, delta, method, candidates, statement, tuple(assumptions), holds)
+    return Radius(
+        radius,
+        delta,
+        method,
+        candidates,
+        holds,
+        statement=statement,
+        assumptions=tuple(assumptions),
+    )

@@ -37,8 +37,6 @@ class Robustness(AbstractGuarantee):
     share: float
     lower: float
     upper: float
-    statement: str
-    assumptions: tuple[str, ...]
 
     @property
     def radius(self) -> float:
@@ -89,8 +87,8 @@ def robustness_radius(
         share,
         float(lower),
         upper,
-        f"If at most {percent(share)} of the rows are wrong, the distance to any model changes by "
-        f"{at_least(lower)} to {at_most(upper, '+')}, and the closest model is within "
+        statement=f"If at most {percent(share)} of the rows are wrong, the distance to any model "
+        f"changes by {at_least(lower)} to {at_most(upper, '+')}, and the closest model is within "
         f"{at_most(min(1.0, upper - lower))} of the true one.",
-        ("the other rows come from the model", "nothing about the wrong ones"),
+        assumptions=("the other rows come from the model", "nothing about the wrong ones"),
     )
