@@ -4,7 +4,6 @@ Each partition becomes its distinct rows with counts, and these are joined. Form
 in this process, on the distinct rows, as for tables in a database.
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -28,12 +27,6 @@ Part = TypeVar("Part")
 
 _BRANCHES = 8
 """Results that one task joins."""
-
-
-def is_dask(data: object) -> bool:
-    """Whether data are a Dask DataFrame, found out without importing Dask."""
-    dask = sys.modules.get("dask.dataframe")
-    return dask is not None and isinstance(data, dask.DataFrame)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tvdbayes._errors import DataError, SettingsError, first_line
 from tvdbayes._validate import did_you_mean
-from tvdbayes.data.dask import DaskSource, is_dask
+from tvdbayes.data.dask import DaskSource
 from tvdbayes.data.duckdb import (
     SQL_EXTRA,
     category_levels,
@@ -96,6 +96,12 @@ def is_ibis(data: object) -> bool:
     """Whether data are an Ibis table, found out without importing Ibis."""
     ibis = sys.modules.get("ibis")
     return ibis is not None and isinstance(data, ibis.expr.types.Table)
+
+
+def is_dask(data: object) -> bool:
+    """Whether data are a Dask DataFrame, found out without importing Dask."""
+    dask = sys.modules.get("dask.dataframe")
+    return dask is not None and isinstance(data, dask.DataFrame)
 
 
 def _is_large(path: str | os.PathLike[str]) -> bool:
