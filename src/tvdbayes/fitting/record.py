@@ -134,11 +134,10 @@ class Fit(PlotAnswers, ReportAnswers, PredictionAnswers, UpdateAnswers):
         looks at one posterior, give it a tree of each: ``arviz.plot_forest``, ``arviz.compare``.
 
         ``arviz.loo`` assumes draws from a density that is proportional to a prior times the
-        likelihood of all rows, and weighs them anew to leave one row out. Draws here are estimates
-        on randomly weighted rows. For ``divergence="kld"`` and a model that holds the two are alike
-        with many rows; robust draws hardly depend on wrong rows, and there ``arviz.loo`` only says
-        how well the draws predict the rows that they were fitted to. `leave_one_out` fits again
-        without each row, and needs no such assumption.
+        likelihood of all rows. Draws here are estimates on randomly weighted rows. For
+        ``divergence="kld"`` and a model that holds the two are alike with many rows; robust draws
+        hardly depend on wrong rows, and there ``arviz.loo`` only says how well the draws predict
+        rows that they were fitted to. `leave_one_out` fits again without each row.
 
         It needs ``pip install 'tvdbayes[arviz]'``.
 
@@ -148,8 +147,8 @@ class Fit(PlotAnswers, ReportAnswers, PredictionAnswers, UpdateAnswers):
             Whether data and log-likelihood have an entry for each row, a row of weight 2 being two
             rows. If not, the data are by cell, ``constant_data.counts`` says how many rows each
             cell stands for, and there are no log-likelihood and no new outcomes, since ArviZ would
-            take a cell for one observation. Unless given it is by row, where weights are whole numbers and the
-            log-likelihood takes at most 256 MiB.
+            take a cell for one observation. Unless given it is by row, where weights are whole
+            numbers and the log-likelihood takes at most 256 MiB.
         log_likelihood : bool
             Whether to compute it.
         posterior_predictive : bool
@@ -159,17 +158,14 @@ class Fit(PlotAnswers, ReportAnswers, PredictionAnswers, UpdateAnswers):
 
         Returns
         -------
-        xarray.DataTree or arviz.InferenceData
-            The latter with ArviZ before 1.0.
+        xarray.DataTree, or arviz.InferenceData with ArviZ before 1.0
 
         Examples
         --------
         >>> import tvdbayes as tb
         >>> tree = tb.fit("visits ~ age", tb.example_data(), n_draws=20).to_arviz()
-        >>> dict(tree["posterior"]["beta"].sizes)
-        {'chain': 1, 'draw': 20, 'parameter': 2}
-        >>> dict(tree["likelihood_fit"]["beta"].sizes)
-        {'chain': 1, 'draw': 20, 'parameter': 2}
+        >>> tree["likelihood_fit"]["beta"].sizes == tree["posterior"]["beta"].sizes
+        True
         >>> dict(tree["log_likelihood"]["y"].sizes)
         {'chain': 1, 'draw': 20, 'row': 1000}
         """
