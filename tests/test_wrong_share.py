@@ -14,7 +14,14 @@ from tvdbayes.results import replicates
 from tvdbayes.results.misfit import Misfit, dropped_rows, wrong_share
 from tvdbayes.results.replicates import replicate
 from tvdbayes.results.rows import SCORES, cell_scores, layout_of, masses_of, surprise_of_dropped
-from tvdbayes.trimming import agreement, due_in_tails, kept_share, kept_shares, tail_probability
+from tvdbayes.trimming import (
+    MANY,
+    agreement,
+    due_in_tails,
+    kept_share,
+    kept_shares,
+    tail_probability,
+)
 from tvdbayes.trimming.weighted import weighted_fit
 
 WRONG = 40
@@ -318,3 +325,19 @@ def test_the_sentence_has_a_line_of_its_own_before_the_levels():
     lines = str(found).splitlines()
     assert lines[2].startswith("About 10.0% of the rows are wrong (90% interval 5.5% to 14.5%)")
     assert lines[3].startswith("  a:")
+
+
+def test_where_many_rows_are_dropped_the_family_may_be_wrong_instead():
+    """To a Poisson law overdispersed counts look like wrong rows."""
+    rng = np.random.default_rng(4)
+    data = {"y": rng.negative_binomial(1, 1 / 9, 200)}
+    fit = tb.fit("y ~ 1", data, n_draws=50)
+    found = fit.misfit(n_replicates=20)
+    assert found.wrong_low > MANY
+    assert "If the family is right for the others, about" in str(found)
+    assert fit.summary().note.endswith("These are many: another family may explain them.")
+
+
+def test_few_wrong_rows_do_not_question_the_family(dirty):
+    assert "family" not in str(dirty.misfit(n_replicates=20))
+    assert "family" not in dirty.summary().note

@@ -29,7 +29,7 @@ from tvdbayes.results.rows import layout_of, minimiser, scores_by
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.weights import Stream, reweight
-from tvdbayes.trimming import kept_share
+from tvdbayes.trimming import MANY, kept_share
 
 _CHANCE = 0.95
 """The noise floor is taken at this quantile for the lower bound."""
@@ -220,6 +220,9 @@ class Misfit:
         low, high = self.wrong_low or 0.0, self.wrong_high or 0.0
         if low >= _SHOWN:
             about = "About" if self.lower else "Even so, about"
+            if low > MANY:
+                # An overdispersed law looks the same: the data cannot say which of both it is.
+                about = "If the family is right for the others, about"
             found = f"{about} {self.wrong:.1%} of the rows are wrong"
         else:
             form = "the form of the model is wrong and no row is"

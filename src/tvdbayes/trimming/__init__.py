@@ -1,7 +1,7 @@
 """The trimmed likelihood: rows that are too many lose weight, the likelihood fits the rest."""
 
 from tvdbayes.trimming.far import far_rows, farthest_column
-from tvdbayes.trimming.rule import RIDGE, KeptRows, Route, agreement, trimmed_fit
+from tvdbayes.trimming.rule import MANY, RIDGE, KeptRows, Route, agreement, trimmed_fit
 from tvdbayes.trimming.surplus import (
     due_in_tails,
     good_share,
@@ -12,6 +12,7 @@ from tvdbayes.trimming.surplus import (
 from tvdbayes.trimming.weighted import weighted_fits, widening
 
 __all__ = [
+    "MANY",
     "RIDGE",
     "KeptRows",
     "Route",

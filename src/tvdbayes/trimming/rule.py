@@ -37,8 +37,8 @@ _CLIP = 0.02
 model is sure cannot decide."""
 _MARGIN = 0.25
 """The start from the closest model must win by this, divided by the root of the rows."""
-_MOST, _PAYS, _FREE = 0.16, 0.2, 0.05
-"""If more than the share `_MOST` is dropped, what is dropped above `_FREE` must pay for itself by
+MANY, _PAYS, _FREE = 0.16, 0.2, 0.05
+"""If more than the share `MANY` is dropped, what is dropped above `_FREE` must pay for itself by
 this much of explained mass, else the model is bent, not the rows bad. A bend is looked for only
 where at most `_FREE` of the rows that are not far out are dropped."""
 
@@ -97,7 +97,7 @@ class KeptRows:
         if self.route == "ordinary":
             return (
                 f"All {n:,.12g} rows are used, by maximum likelihood: a robust fit would drop over "
-                f"{_MOST:.0%} of them and explain hardly more. The family may be too "
+                f"{MANY:.0%} of them and explain hardly more. The family may be too "
                 "narrow, or an effect bent."
             )
         if dropped < _NOTHING * n:
@@ -108,6 +108,8 @@ class KeptRows:
         )
         if self.route == "closest":
             found += " The search began at the closest model in total variation."
+        if dropped > MANY * n:
+            found += " These are many: another family may explain them."
         return found
 
     def of_far(self, cells: Cells) -> str:
@@ -166,7 +168,7 @@ def trimmed_fit(
     every = np.ones(cells.n_cells)
     whole = search.fit(every, ordinary)
     hopeless = np.isinf(value)
-    if hopeless or (dropped > _MOST and search.judge(whole) - value < _PAYS * (dropped - _FREE)):
+    if hopeless or (dropped > MANY and search.judge(whole) - value < _PAYS * (dropped - _FREE)):
         whole = weighted_fit(layout, cells.p, ordinary, ridge)
         return whole, KeptRows(every, "ordinary", far, True)
     kept = KeptRows(share, route, far, agree)
