@@ -121,7 +121,7 @@ def test_successes_over_total(frame):
     hits = frame.assign(hits=np.minimum(frame["visits"], 9), total=9)
     pair = draws(hits, "hits / total ~ age", family="binomial")
     assert pair.tobytes() == draws(hits, "hits ~ age", family="binomial", trials=9).tobytes()
-    with pytest.raises(tb.SettingsError, match="Give them once"):
+    with pytest.raises(tb.SettingsError, match="Give one of them"):
         tb.fit("hits / total ~ age", hits, family="binomial", trials=9)
     with pytest.raises(tb.FormulaError, match="no column 'sum', which"):
         tb.fit("hits / sum ~ age", hits, family="binomial")

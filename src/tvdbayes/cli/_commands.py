@@ -28,6 +28,7 @@ _NAME = "|".join(FLAGS)
 _ARGUMENT = re.compile(
     rf"\b({_NAME})=(?!tb\.)(?:(['\"])(.*?)\2|([\w.]+))?|^({_NAME})(?= must| holds|\[)"
 )
+_PREDICTORS = re.compile(r'predictors=\{"(\w+)": "~ (.*?)"\}')
 _SEPARATED = re.compile(
     r"Read it with pandas\.read_csv\(\.\.\., sep=(.*)\) and pass the data frame"
 )
@@ -35,7 +36,8 @@ _SEPARATED = re.compile(
 
 def plain(message: object) -> str:
     """One line that speaks of options rather than arguments."""
-    text = _ARGUMENT.sub(_as_option, " ".join(str(message).split()))
+    text = _PREDICTORS.sub(r'--predictors "\1 ~ \2"', " ".join(str(message).split()))
+    text = _ARGUMENT.sub(_as_option, text)
     return printable(_SEPARATED.sub(r"Pass --sep \1", text))
 
 

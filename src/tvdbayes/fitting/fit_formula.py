@@ -8,6 +8,7 @@ from tvdbayes.data.grid import Grid
 from tvdbayes.data.sources import Data
 from tvdbayes.data.sql import MAX_CELLS
 from tvdbayes.data.table import Missing
+from tvdbayes.fitting.keywords import answered
 from tvdbayes.fitting.record import Fit
 from tvdbayes.fitting.run import fit_with
 from tvdbayes.models.families import AbstractFamily
@@ -18,6 +19,7 @@ from tvdbayes.sampling.options import OPTIONS, Options
 from tvdbayes.sampling.weights import BaseMeasure
 
 
+@answered
 def fit(
     formula: str,
     data: Data,
@@ -55,7 +57,8 @@ def fit(
     Parameters
     ----------
     formula : str
-        ``"outcome ~ terms"``; terms are columns and C, log, sqrt, poly, ... of columns. Binomial
+        ``"outcome ~ terms"``; terms are columns and C, log, sqrt, poly, ... of columns;
+        ``offset(log(years))`` is ``exposure="years"``, ``offset(z)`` is ``offset="z"``. Binomial
         outcomes may be written ``"successes / total ~ terms"``. Names may have dots; any other
         name goes into backticks, as in ``"y ~ log(`age (years)`)"``. Text is a category, but where
         it is numbers in the main, cells that are none are an error unless ``C()`` stands around it.
@@ -67,7 +70,8 @@ def fit(
     family : str or AbstractFamily
         "poisson", "negativebinomial", "geometric", "discreteweibull", "bernoulli", "binomial",
         "betabinomial", "categorical", "ordinal"; "zero_inflated_X", "hurdle_X" or "truncated_X"
-        around a count family X; or a family such as ``Censored(Poisson(), 10)``.
+        around a count family X, or what other packages call these ("nb", "logit", "zip"); or a
+        family such as ``Censored(Poisson(), 10)``.
     link : str, optional
         "log" for counts; "logit" (default), "probit" or "cloglog" otherwise.
     divergence : str or AbstractDivergence

@@ -7,6 +7,7 @@ from tvdbayes._errors import DataError, FamilyError, SettingsError
 from tvdbayes._typing import Array
 from tvdbayes._validate import is_number, not_numbers
 from tvdbayes.data.table import Table, mostly_numbers, no_numbers
+from tvdbayes.formula.family_names import other_name
 from tvdbayes.models.families import (
     COUNT_FAMILIES,
     INSIDE,
@@ -116,8 +117,9 @@ def offsets(table: Table, offset: str | None, exposure: str | None) -> Array | N
 _WITH_LOG = {family.name: family for family in COUNT_FAMILIES}
 _WITH_LINK = {family.name: family for family in LINKED_FAMILIES}
 _WRAPPERS = {f"{family.name}_": family for family in WRAPPERS}
-_BY_LEVELS = (Categorical.name, Ordinal.name)
-_NAMES = (*_WITH_LOG, *_WITH_LINK, *_BY_LEVELS, *(f"{prefix}X" for prefix in _WRAPPERS))
+BY_LEVELS = (Categorical.name, Ordinal.name)
+_NAMES = (*_WITH_LOG, *_WITH_LINK, *BY_LEVELS, *(f"{prefix}X" for prefix in _WRAPPERS))
+_WRITTEN = frozenset((*_NAMES, *(f"{prefix}{law}" for prefix in _WRAPPERS for law in INSIDE)))
 _MOST_LEVELS = 100
 """An outcome with more levels than this is likely a number or an identifier."""
 
@@ -127,7 +129,8 @@ def family_and_outcome(
 ) -> tuple[AbstractFamily, Array]:
     """The family, with levels read from the data where it needs them, and the outcome."""
     column = table.frame[outcome]
-    if isinstance(family, str) and family in _BY_LEVELS:
+    family, link = named_here(family, link)
+    if isinstance(family, str) and family in BY_LEVELS:
         kind, some = family.capitalize(), ", ".join(map(repr, column.unique()[:2].tolist()))
         refuse_slips(
             table,
@@ -148,8 +151,23 @@ def family_and_outcome(
     return found, numbers(table, outcome)
 
 
+def named_here(
+    family: str | AbstractFamily, link: str | None
+) -> tuple[str | AbstractFamily, str | None]:
+    """A family by the name that it has here, and the link; other packages have further names."""
+    if not isinstance(family, str) or family in _WRITTEN:
+        return family, link
+    found, implied = other_name(family, _NAMES)
+    if link is not None and implied is not None and link != implied:
+        raise SettingsError(
+            f"family={family!r} has the link {implied!r}; got link={link!r}. Leave one of them out."
+        )
+    return found, link or implied
+
+
 def family_by_name(family: str | AbstractFamily, link: str | None) -> AbstractFamily:
     """The family of a name such as "zero_inflated_poisson", with the link; or the family itself."""
+    family, link = named_here(family, link)
     if isinstance(family, AbstractFamily):
         if link is not None:
             raise SettingsError(
@@ -161,20 +179,16 @@ def family_by_name(family: str | AbstractFamily, link: str | None) -> AbstractFa
         raise FamilyError(f"family must be a name or a family such as Poisson(); got {family!r}.")
     for prefix, wrapper in _WRAPPERS.items():
         if family.startswith(prefix):
-            name = family.removeprefix(prefix)
-            if name not in INSIDE:
-                raise FamilyError(
-                    f"There is no family {family!r}: {name!r} is not a plain family of counts. "
-                    f"After {prefix!r} comes one of {', '.join(INSIDE)}."
-                )
-            return wrapper(family_by_name(name, link))
+            return wrapper(family_by_name(family.removeprefix(prefix), link))
     if family in _WITH_LOG:
         if link not in (None, "log"):
             raise FamilyError(f'The family {family!r} has the link "log"; got {link!r}.')
         return _WITH_LOG[family]
     if family in _WITH_LINK:
         return _WITH_LINK[family](_link(link))
-    raise FamilyError(f"There is no family {family!r}. Choose from {', '.join(_NAMES)}.")
+    raise FamilyError(
+        f"The levels of {family!r} are those of an outcome, and there is none. Name another family."
+    )
 
 
 def _link(link: str | None) -> AbstractLink:

@@ -233,7 +233,13 @@ def read_further(
         text = terms.strip().removeprefix("~").strip()
         if not text or "~" in mask(text):
             raise FormulaError(f'predictors[{name!r}] must be text such as "~ x"; got {terms!r}.')
-        found[name] = read_formula(f"{quoted(outcome)} ~ {text}", columns)
+        reading = read_formula(f"{quoted(outcome)} ~ {text}", columns)
+        if reading.offset or reading.exposure:
+            raise FormulaError(
+                f"predictors[{name!r}] has an offset, which only the main formula may have. "
+                "Leave it out."
+            )
+        found[name] = reading
     return found
 
 

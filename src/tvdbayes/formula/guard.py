@@ -9,13 +9,15 @@ import ast
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from formulaic import Formula
 from formulaic.parser.types import Factor
 
-from tvdbayes._errors import FormulaError
+from tvdbayes._errors import FormulaError, SettingsError
 from tvdbayes._validate import no_column
 from tvdbayes.formula.matrix import alias_of, as_written, column_of, mask, rewrite
+from tvdbayes.formula.other_terms import bars, take_offsets, unknown_call
 
 _SPLINE = ("knots", "lower_bound", "upper_bound", "extrapolation")
 _SCALE = ("center", "scale", "ddof")
@@ -70,8 +72,8 @@ _SIDE = r"\s*(?:`((?:[^`]|``)*)`|([^`/]*?))\s*"
 
 @dataclass(frozen=True)
 class Reading:
-    """A formula that may be evaluated: outcome, terms, the columns that the terms use, and the
-    column of trials where the outcome is written as successes / total.
+    """A formula that may be evaluated: outcome, terms, the columns that the terms use, the column
+    of trials where the outcome is written as successes / total, and those of ``offset(...)``.
 
     In the terms, columns have their aliases (`alias_of`); all other names are those of the data.
     """
@@ -80,6 +82,18 @@ class Reading:
     terms: Formula
     columns: tuple[str, ...]
     trials: str | None = None
+    offset: str | None = None
+    exposure: str | None = None
+
+    def once(self, option: str, given: Any) -> Any:
+        """The column of trials, offset or exposure, which an option may name instead."""
+        named = getattr(self, option)
+        if given is not None and named is not None:
+            raise SettingsError(
+                f"The formula names the {option} ({named!r}), and so does {option}={given!r}. "
+                "Give one of them."
+            )
+        return named if given is None else given
 
 
 def read_formula(formula: str, columns: Collection[str]) -> Reading:
@@ -107,6 +121,13 @@ def _read(formula: str, columns: Collection[str]) -> Reading:
     if len(parts) != 2 or outcome is None or not right.strip():
         raise FormulaError(f'The formula must read "outcome ~ terms"; got {formula!r}.')
     _require_column(outcome, columns, "outcome")
+    offset = exposure = None
+    if re.search(r"(?<![\w.])offset\s*\(", mask(right)):
+        right, offset, exposure = take_offsets(right)
+    for name in filter(None, (offset, exposure)):
+        _require_column(name, columns, "formula")
+    if "|" in mask(right):
+        raise bars(right)
     terms = rewrite(
         right, columns, FUNCTIONS, lambda name: _require_column(name, columns, "formula")
     )
@@ -139,7 +160,7 @@ def _read(formula: str, columns: Collection[str]) -> Reading:
         return 0 if found is None else found.start()
 
     # In the order of the formula, so that names decide nothing.
-    return Reading(outcome, parsed, tuple(sorted(used, key=place)), trials)
+    return Reading(outcome, parsed, tuple(sorted(used, key=place)), trials, offset, exposure)
 
 
 def _outcome(left: str, columns: Collection[str]) -> tuple[str | None, str | None]:
@@ -292,13 +313,13 @@ def _check_expression(expression: str, columns: Collection[str]) -> set[str]:
     options |= {id(keyword.value) for call in calls for keyword in call.keywords}
     used = set()
     for node in ast.walk(tree):
-        if not isinstance(node, _NODES):
+        if id(node) in called:
+            _check_call(text, called[id(node)])
+        elif not isinstance(node, _NODES):
             raise FormulaError(
                 f"{text!r} uses {type(node).__name__}, which formulas here do not allow. "
                 "Compute the column beforehand."
             )
-        if id(node) in called:
-            _check_call(text, called[id(node)])
         elif isinstance(node, ast.Name) and id(node) in options and node.id in FUNCTIONS:
             continue
         elif isinstance(node, ast.Name):
@@ -324,10 +345,7 @@ def _depth(tree: ast.AST) -> int:
 
 def _check_call(expression: str, call: ast.Call) -> None:
     if not (isinstance(call.func, ast.Name) and call.func.id in FUNCTIONS):
-        raise FormulaError(
-            f"{expression!r} calls something that is not a formula function. "
-            f"These are: {', '.join(sorted(FUNCTIONS))}."
-        )
+        raise unknown_call(expression, as_written(ast.unparse(call.func)), sorted(FUNCTIONS))
     name = call.func.id
     by_place, by_name = FUNCTIONS[name]
     args = call.args if name in _CONTRASTS else call.args[1:]

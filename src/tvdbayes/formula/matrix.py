@@ -37,6 +37,8 @@ _WORD = r"(?P<word>(?:\.?[^\W\d]|[^\x00-\x7f\s])(?:[\w.]|[^\x00-\x7f\s])*)"
 _TOKEN = re.compile(rf"{_QUOTED}|{_TEXT}|(?P<number>[0-9][\w.]*)|{_WORD}", re.DOTALL)
 _ALIAS = re.compile(r"\b_named_((?:[0-9a-f]{2})*)_\b")
 _CONSTANTS = frozenset({"True", "False", "None"})
+_NUMPY = ("np", "numpy")
+"""Modules whose functions may be called by their full names, as Python users write them."""
 _TAKEN = frozenset({*keyword.kwlist, *dir(builtins), *TRANSFORMS, "sqrt", "log1p"})
 """Names that formulaic or Python would not take for a column."""
 
@@ -115,6 +117,9 @@ def rewrite(
             return token[0]
         after = token.string[token.end() :].lstrip()
         called, option = after.startswith("("), re.match(r"=(?!=)", after)
+        module, _, name = word.rpartition(".")
+        if called and module in _NUMPY and name in functions:
+            return name
         # Unknown functions are refused with all other calls.
         if called or option or (word in functions and word not in columns):
             return token[0]

@@ -57,8 +57,9 @@ def survey(
 ) -> Survey:
     """Read the columns that are used, check them, and encode them; see `fit` for the arguments."""
     one_of("collinear", collinear, ("error", "drop"))
-    reading, further = _read(formula, predictors, trials, source.columns, network)
-    trials = reading.trials if trials is None else trials
+    reading, further = _read(formula, predictors, source.columns, network)
+    trials = reading.once("trials", trials)
+    offset, exposure = reading.once("offset", offset), reading.once("exposure", exposure)
     exact = [reading.outcome, *([trials] if isinstance(trials, str) else [])]
     covariates = [*reading.columns, *(c for r in further.values() for c in r.columns)]
     added = [name for name in (offset, exposure) if name is not None]
@@ -101,17 +102,11 @@ def survey(
 def _read(
     formula: str,
     predictors: dict[str, str] | None,
-    trials: str | float | None,
     columns: list[str],
     network: MLP | None,
 ) -> tuple[Reading, dict[str, Reading]]:
     """The formula, and those of further predictors by name."""
     reading = read_formula(formula, columns)
-    if trials is not None and reading.trials is not None:
-        raise SettingsError(
-            f"The formula names the trials ({reading.trials!r}), and so does trials={trials!r}. "
-            "Give them once."
-        )
     if network is not None and predictors:
         raise SettingsError(
             f"With network=, further predictors are constant; got covariates for "

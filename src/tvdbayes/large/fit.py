@@ -17,9 +17,10 @@ from tvdbayes._errors import (
 )
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes._validate import whole_number
+from tvdbayes.fitting.keywords import answered
 from tvdbayes.fitting.progress import progress_bar
 from tvdbayes.fitting.record import Fit
-from tvdbayes.formula.columns import family_by_name
+from tvdbayes.formula.columns import BY_LEVELS, family_by_name, named_here
 from tvdbayes.large.cluster.chunks import Rules
 from tvdbayes.large.cluster.rows import DaskRows, joined, result_of
 from tvdbayes.large.cluster.solve import solve_rows
@@ -46,6 +47,7 @@ _STAGES = 4
 """What comes before the draws: a profile, a sample, groups, chunks."""
 
 
+@answered
 def fit_large(
     formula: str,
     data: Any,
@@ -158,8 +160,8 @@ def fit_large(
 
 def _law(family: str | AbstractFamily, link: str | None) -> AbstractFamily:
     """The family, which must have one predictor."""
-    by_level = isinstance(family, str) and family in ("categorical", "ordinal")
-    law = None if by_level else family_by_name(family, link)
+    here, link = named_here(family, link)
+    law = None if here in BY_LEVELS else family_by_name(here, link)
     if law is None or law.levels or len(law.predictors) > 1:
         name = family if isinstance(family, str) else type(family).__name__
         raise FamilyError(

@@ -55,7 +55,9 @@ def columns_in_use(
 ) -> Used:
     """Read the formula, and name the columns that it and the options use."""
     reading = read_formula(formula, columns)
-    asked = reading.trials if trials is None else trials
+    asked = reading.once("trials", trials)
+    named = {name: reading.once(name, options[name]) for name in ("offset", "exposure")}
+    options = {**options, **named}
     for option, name in options.items():
         require_name(name, option)
     if asked is not None:

@@ -1,0 +1,207 @@
+"""What users of other packages write: taken where it has a meaning here, else answered in words."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tvdbayes as tb
+from tvdbayes.cli._commands import plain
+from tvdbayes.formula.columns import family_by_name
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(5)
+    n = 200
+    age, years = rng.integers(1, 6, n), rng.choice([1.0, 2.0, 4.0], n)
+    ill = rng.random(n) < 0.2 * age / 1.5
+    return pd.DataFrame(
+        {
+            "age": age,
+            "years": years,
+            "shift": np.log(years),
+            "region": rng.choice(["north", "south"], n),
+            "visits": rng.poisson(years * np.exp(0.2 * age)),
+            "ill": ill.astype(int),
+        }
+    )
+
+
+def draws(formula, data, **options):
+    fit = tb.fit(formula, data, n_draws=5, **options)
+    return np.column_stack([fit.draws, fit.kld_draws])
+
+
+def refused(formula, data, **options):
+    with pytest.raises(tb.TVDBayesError) as error:
+        tb.fit(formula, data, n_draws=0, **options)
+    return str(error.value)
+
+
+# Names of families.
+
+
+@pytest.mark.parametrize(
+    ("name", "here"),
+    [
+        *[(name, tb.NegativeBinomial()) for name in ("nb", "NegBin", "negative_binomial", "NB2")],
+        ("Negative Binomial", tb.NegativeBinomial()),
+        *[(name, tb.Bernoulli()) for name in ("logit", "logistic", "binary", "Bernoulli")],
+        ("probit", tb.Bernoulli(tb.Probit())),
+        ("cloglog", tb.Bernoulli(tb.Cloglog())),
+        ("zip", tb.ZeroInflated(tb.Poisson())),
+        ("ZINB", tb.ZeroInflated(tb.NegativeBinomial())),
+        ("zero_inflated_negative_binomial", tb.ZeroInflated(tb.NegativeBinomial())),
+        ("zib", tb.ZeroInflated(tb.Binomial())),
+        ("hurdle_nb", tb.Hurdle(tb.NegativeBinomial())),
+        ("hurdle_negativebinomial", tb.Hurdle(tb.NegativeBinomial())),
+        ("ztp", tb.ZeroTruncated(tb.Poisson())),
+        ("zero_truncated_poisson", tb.ZeroTruncated(tb.Poisson())),
+        ("beta_binomial", tb.BetaBinomial()),
+        ("discrete-weibull", tb.DiscreteWeibull()),
+    ],
+)
+def test_families_have_the_names_of_other_packages(name, here):
+    assert family_by_name(name, None) == here
+
+
+@pytest.mark.parametrize(
+    ("name", "here"),
+    [
+        ("multinomial", {"family": "categorical"}),
+        ("ologit", {"family": "ordinal"}),
+        ("ordered_probit", {"family": "ordinal", "link": "probit"}),
+    ],
+)
+def test_families_whose_levels_are_read_have_other_names_too(data, name, here):
+    np.testing.assert_array_equal(
+        draws("age ~ 1", data, family=name), draws("age ~ 1", data, **here)
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"family": "poison"}, "Did you mean 'poisson'?"),
+        ({"family": "zero_inflated_poison"}, "After 'zero_inflated_' comes one of poisson"),
+        ({"family": "truncated_bernoulli"}, "After 'truncated_' comes one of poisson"),
+        ({"family": "gaussian"}, "not discrete"),
+        ({"family": "Gamma"}, "not discrete"),
+        ({"family": "COM-Poisson"}, 'use "discreteweibull"'),
+        ({"family": "generalized_poisson"}, 'use "discreteweibull"'),
+        ({"family": "nb1"}, 'Use "negativebinomial"'),
+        ({"family": "quasipoisson"}, "allow for more spread"),
+        ({"family": "logit", "link": "probit"}, "Leave one of them out"),
+    ],
+    ids=str,
+)
+def test_families_that_are_not_here_are_answered(data, options, words):
+    assert words in refused("visits ~ age", data, **options)
+
+
+# Terms of formulas.
+
+
+@pytest.mark.parametrize(
+    ("formula", "here", "option"),
+    [
+        ("visits ~ age + offset(log(years))", "visits ~ age", {"exposure": "years"}),
+        ("visits ~ offset(np.log(years)) + age", "visits ~ age", {"exposure": "years"}),
+        ("visits ~ age + offset( shift ) + region", "visits ~ age + region", {"offset": "shift"}),
+        ("visits ~ offset(log(`years`))", "visits ~ 1", {"exposure": "years"}),
+        (
+            "visits ~ age + offset(shift) + offset(numpy.log(years))",
+            "visits ~ age",
+            {"exposure": "years", "offset": "shift"},
+        ),
+    ],
+)
+def test_an_offset_in_a_formula_is_the_option(data, formula, here, option):
+    np.testing.assert_array_equal(draws(formula, data), draws(here, data, **option))
+
+
+def test_an_offset_in_a_formula_is_asked_of_new_rows_and_kept_in_files(data, tmp_path):
+    fit = tb.fit("visits ~ age + offset(log(years))", data, n_draws=5)
+    new = {"age": [2, 2], "years": [1, 3]}
+    one, three = fit.predict(new)["mean"]
+    assert three == pytest.approx(3 * one)
+    with pytest.raises(tb.DataError, match="exposure='years'"):
+        fit.predict({"age": [2]})
+    fit.save(tmp_path / "fit.tvd")
+    both = tb.load(tmp_path / "fit.tvd").update(data[:9])
+    again = draws("visits ~ age", pd.concat([data, data[:9]]), exposure="years")
+    np.testing.assert_array_equal(both.draws, again[:, : both.draws.shape[1]])
+
+
+def test_functions_of_numpy_are_those_of_formulas(data):
+    fit = tb.fit("visits ~ np.log(age) + numpy.sqrt(years)", data, n_draws=5)
+    assert fit.param_names == ("Intercept", "log(age)", "sqrt(years)")
+    np.testing.assert_array_equal(fit.draws, draws("visits ~ log(age) + sqrt(years)", data)[:, :3])
+
+
+@pytest.mark.parametrize(
+    ("formula", "words"),
+    [
+        ("visits ~ age + (1|region)", "C(region)"),
+        ("visits ~ (1 + age || region)", "C(region)"),
+        ("visits ~ age | region", "inflation"),
+        ("visits ~ s(age)", "bs(x, df=5)"),
+        ("visits ~ te(age, years)", "Penalised smooths are not fitted"),
+        ("visits ~ mo(age)", "Monotone effects are not fitted"),
+        ("visits ~ ns(age, df=3)", "cr(x, df=4)"),
+        ("visits ~ factor(region)", "C(x)"),
+        ("visits ~ np.power(age, 2)", "Compute the column beforehand"),
+        ("visits ~ stats.zscore(age)", "'stats.zscore'"),
+        ("visits ~ standardise(age)", "Did you mean 'standardize'?"),
+        ("visits ~ age + offset(years - 1)", "Compute the column beforehand"),
+        ("visits ~ age - offset(shift)", "behind a + of its own"),
+        ("visits ~ age * offset(shift)", "behind a + of its own"),
+        ("visits ~ offset(shift) : age", "behind a + of its own"),
+        ("visits ~ offset(shift) + offset(age)", "two offsets of one kind"),
+        ("visits ~ age + offset(log(yeers))", "Did you mean 'years'?"),
+        ("visits ~ age + offset(log(years)", "bracket"),
+    ],
+)
+def test_terms_that_are_not_here_are_answered(data, formula, words):
+    assert words in refused(formula, data)
+
+
+@pytest.mark.parametrize("options", [{"exposure": "years"}, {"exposure": "age"}])
+def test_an_offset_is_given_once(data, options):
+    said = refused("visits ~ age + offset(log(years))", data, **options)
+    assert "Give one of them" in said
+
+
+def test_further_predictors_have_no_offset(data):
+    further = {"inflation": "~ offset(shift)"}
+    said = refused("visits ~ age", data, family="zip", predictors=further)
+    assert "which only the main formula may have" in said
+
+
+# Options by other names.
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("famly", "Did you mean 'family'?"),
+        ("draws", "Did you mean 'n_draws'?"),
+        ("random_state", "Did you mean 'seed'?"),
+        ("freq_weights", "Did you mean 'weights'?"),
+        ("chains", "there are no chains"),
+        ("prior", "Coefficients have no priors"),
+        ("nonsense", "It has: family, link"),
+    ],
+)
+def test_an_option_that_does_not_exist_is_answered(data, name, words):
+    said = refused("visits ~ age", data, **{name: 1})
+    assert said.startswith(f"fit has no option {name!r}.")
+    assert words in said
+
+
+def test_a_second_formula_is_answered_in_the_terms_of_a_terminal(data):
+    said = plain(refused("visits ~ age | region", data))
+    assert '--predictors "inflation ~ x"' in said
+    assert not re.search(r"[={}]", said)
