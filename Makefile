@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python
 
 .PHONY: demo figure docs test test-all test-fast test-slow test-browser test-spark test-ray mutants bench \
-        bench-quick lint types layers packages installed kernel sanitize clean
+        bench-quick lint types layers packages sbom test-lowest installed kernel sanitize clean
 
 demo: $(VENV)/.installed
 	$(BIN)/tvdbayes demo --out demo
@@ -79,14 +79,40 @@ types: $(VENV)/.installed-test
 layers: $(VENV)/.installed-test
 	$(BIN)/lint-imports
 
-# The sdist, the wheel made from it, and every public name imported where nothing else is installed.
+# The sdist, and the wheels made from it: with the kernel, and pure, as where there is no compiler.
+# Each is installed where there is nothing but what it needs, and gives every public name, what the
+# README shows, and the demo.
 packages: | $(BIN)/uv
 	rm -rf dist
 	$(BIN)/uv build --quiet --python $(BIN)/python
-	$(BIN)/uv venv --quiet --python $(BIN)/python dist/bare
-	$(BIN)/uv pip install --quiet --python dist/bare/bin/python dist/*.whl
-	cd dist && bare/bin/tvdbayes --version && bare/bin/python -c 'from tvdbayes import *'
+	CC=false $(BIN)/uv build --quiet --python $(BIN)/python --wheel --out-dir dist dist/*.tar.gz
+	set -e; for wheel in dist/*.whl; do \
+	    $(BIN)/uv venv --quiet --clear --python $(BIN)/python dist/bare; \
+	    $(BIN)/uv pip install --quiet --python dist/bare/bin/python $$wheel; \
+	    (cd dist; bare/bin/tvdbayes --version; bare/bin/python -c 'from tvdbayes import *'; \
+	     bare/bin/python ../docs/readme.py --check); \
+	    $(BIN)/uv pip install --quiet --python dist/bare/bin/python "$$wheel[demo]"; \
+	    (cd dist; bare/bin/tvdbayes demo --out bare/demo > bare/demo.txt); \
+	done
 	rm -rf dist/bare
+
+# The wheel and what it brings along, as a CycloneDX list of components.
+sbom: packages
+	$(BIN)/uv venv --quiet --python $(BIN)/python dist/bare
+	$(BIN)/uv pip install --quiet --python dist/bare/bin/python dist/*-any.whl
+	$(BIN)/uv tool run --quiet --from 'cyclonedx-bom>=7' cyclonedx-py environment \
+	    --output-reproducible --output-file dist/tvdbayes.cdx.json dist/bare/bin/python
+	rm -rf dist/bare
+
+# The tests with the oldest versions that pyproject.toml admits.
+LOWEST := build/lowest
+# Old versions call newer ones by names that these announce to change.
+OLD_NAMES := -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -W ignore::FutureWarning
+test-lowest: | $(BIN)/uv
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(LOWEST)
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct \
+	    -e '.[demo,test,all]'
+	$(LOWEST)/bin/python -m pytest -n 2 -m "not slow" $(OLD_NAMES)
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks

@@ -1,7 +1,7 @@
 """Write the parts of README.md that are measured or printed: example, figures, picture.
 
-``python docs/readme.py`` writes them; with ``--picture`` it makes the picture anew too.
-The tests compare, so that the README cannot say what the code does not.
+``python docs/readme.py`` writes them; with ``--picture`` it makes the picture anew too, and with
+``--check`` it compares only. The tests compare too: the README cannot say what the code does not.
 """
 
 import contextlib
@@ -99,6 +99,9 @@ def picture() -> None:
 
 
 if __name__ == "__main__":
-    README.write_text(written(README.read_text()))
+    shown = README.read_text()
+    if "--check" in sys.argv:
+        sys.exit(None if written(shown) == shown else "README.md shows something else.")
+    README.write_text(written(shown))
     if "--picture" in sys.argv:
         picture()

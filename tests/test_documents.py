@@ -2,6 +2,7 @@
 
 import re
 import runpy
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,36 @@ def test_the_citation_and_the_changelog_have_the_version():
     assert re.findall(r"^version: (.*)$", citation, flags=re.MULTILINE) == [version]
     page = (ROOT / "docs" / "cite.md").read_text()
     assert set(re.findall(r"\d+\.\d+\.\d+", page)) == {version}
-    latest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
+    heading = r"^## (\S+) \((\S+)\)"
+    latest = re.search(heading, (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
     assert latest.group(1) == version
+    (released,) = re.findall(r"^date-released: (.*)$", citation, flags=re.MULTILINE)
+    assert latest.group(2) == released
+    recipe = (ROOT / "recipe" / "recipe.yaml").read_text()
+    assert re.findall(r'^  version: "(.*)"$', recipe, flags=re.MULTILINE) == [version]
+
+
+def test_the_recipe_needs_what_the_package_needs():
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        project = tomllib.load(file)["project"]
+    of_conda = {"matplotlib": "matplotlib-base"}
+    needed = {f"python {project['requires-python']}"}
+    for line in project["dependencies"]:
+        name, bound = re.fullmatch(r"([\w-]+)(.*)", line.lower()).groups()
+        needed.add(f"{of_conda.get(name, name)} {bound}")
+    recipe = (ROOT / "recipe" / "recipe.yaml").read_text()
+    run = re.search(r"^  run:\n((?:    - .*\n)+)", recipe, flags=re.MULTILINE)
+    assert set(re.findall(r"- (.*)", run.group(1))) == needed
+
+
+def test_the_paper_cites_what_its_bibliography_lists():
+    paper = (ROOT / "paper" / "paper.md").read_text()
+    listed = re.findall(r"^@\w+\{(\w+),", (ROOT / "paper" / "paper.bib").read_text(), flags=re.M)
+    assert sorted(listed) == sorted(set(re.findall(r"@(\w+)", paper)))
+    # What the Journal of Open Source Software asks for.
+    assert 250 <= len(paper.split()) <= 1750
+    for section in ("Summary", "Statement of need", "State of the field", "References"):
+        assert f"\n# {section}\n" in paper
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "SECURITY.md"])

@@ -11,6 +11,7 @@ PAGES = sorted(
     [
         ROOT / "README.md",
         ROOT / "CHANGELOG.md",
+        ROOT / "paper" / "paper.md",
         *(ROOT / "docs").glob("*.md"),
         *(ROOT / "docs" / "tutorials").glob("*.md"),
     ]

@@ -17,7 +17,7 @@ import ast
 from importlib import import_module
 from pkgutil import get_data
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def _homes() -> dict[str, str]:
