@@ -7,7 +7,7 @@ import tvdbayes as tb
 from tvdbayes import TVD, Binomial, Bins, Cells, Cluster, Distinct, KMeansGroups, Model, Poisson
 from tvdbayes.models.families import ALL_FAMILIES
 from tvdbayes.objective import Layout, Objective
-from tvdbayes.objective.partitions import learn_bins
+from tvdbayes.objective.partitions import Grouping, learn_bins, learn_bins_of_tables
 
 
 def poisson_pmf(y, rate):
@@ -174,3 +174,28 @@ def test_outcomes_with_a_law_of_their_own_have_a_bin_of_their_own(law, outcome, 
     assert (fit.bins.highs > fit.bins.lows).any()
     at = int(fit.bins.number(np.array([outcome]))[0])
     assert (fit.bins.lows[at], fit.bins.highs[at]) == (outcome, outcome)
+
+
+def test_tables_that_stand_one_after_the_other_learn_their_bins_as_each_alone():
+    rng = np.random.default_rng(6)
+    x = np.repeat(np.arange(4.0), 60)[:, None]
+    tables = [Cells.from_rows(x, rng.poisson(mean + 40 * x[:, 0])) for mean in (5, 80, 300)]
+    groups = np.arange(4) // 2
+    joined = Cells.by_row(
+        np.concatenate([c.x[c.x_index] + 10 * i for i, c in enumerate(tables)]),
+        np.concatenate([c.y for c in tables]),
+        names=tables[0].names,
+        counts=np.concatenate([c.counts for c in tables]),
+    )
+    of_rows = np.concatenate([groups[c.x_index] + 2 * i for i, c in enumerate(tables)])
+    rows = np.arange(joined.n_x)
+    ends = np.cumsum([0, *(c.n_cells for c in tables)])
+    found = learn_bins_of_tables(joined, Grouping(rows, rows, of_rows[None]), 60.0, ends)
+    for cells, bins in zip(tables, found, strict=True):
+        alone = learn_bins(cells, Grouping(cells.x_index, np.arange(4), groups[None]), 60.0)
+        np.testing.assert_array_equal(bins.lows, alone.lows)
+        np.testing.assert_array_equal(bins.highs, alone.highs)
+    together = Bins.joined(found, joined.y, ends)
+    _, place = together.placing(joined.y)
+    assert (together.lows[place] <= joined.y).all()
+    assert (joined.y <= together.highs[place]).all()

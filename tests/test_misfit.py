@@ -1,6 +1,7 @@
 """What the model cannot explain: shares, floors, and the rows that stand out."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from tvdbayes.models.families import ALL_FAMILIES
 from tvdbayes.results.misfit import Misfit, misfit, share_of_data
 from tvdbayes.results.replicates import replicate
 from tvdbayes.results.rows import cell_scores, layout_of, masses_of
+from tvdbayes.sampling.plan import solve_tables
+from tvdbayes.sampling.planners import plan_for_replicates
 
 
 def rate_fit(n=400, bad=0, shift=10, data=0, **options):
@@ -195,3 +198,19 @@ def test_bad_settings_are_named():
         misfit(np.zeros(5), np.zeros(5), 1.5)
     with pytest.raises(SettingsError, match="at least 2 draws"):
         misfit(np.zeros(1), np.zeros(5))
+
+
+def test_the_distances_of_a_trimmed_fit_are_what_its_draws_cannot_explain():
+    posterior = tb.fit("visits ~ age", tb.example_data(wrong=0.1), n_draws=30).posterior
+    (shares,) = share_of_data(posterior)
+    np.testing.assert_allclose(posterior.distance, shares, rtol=1e-12)
+
+
+def test_clean_tables_are_fitted_by_minimisers_as_by_the_plan():
+    posterior = tb.fit("visits ~ age", tb.example_data(wrong=0.1), n_draws=30).posterior
+    plan = plan_for_replicates(posterior)
+    cells = replace(posterior.cells, counts=posterior.cells.counts + 1)
+    p = np.random.default_rng(0).dirichlet(cells.counts, 8).T
+    np.testing.assert_allclose(
+        plan.minimisers(p, cells), solve_tables(plan, p, cells).robust.theta, rtol=1e-12
+    )

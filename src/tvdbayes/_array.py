@@ -296,11 +296,13 @@ class Segments:
         self.index = index
         self.n = n
         self.one_each = index.size == n and bool((index == np.arange(n)).all())
-        ends = np.searchsorted(index, np.arange(n + 1))
-        # A product with a sparse matrix of ones: several times faster than add.reduceat.
-        shape = (n, index.size)
-        places = sparse.csr_array((np.ones(index.size), np.arange(index.size), ends), shape)
-        self._sum = Ones(places)
+
+    @cached_property
+    def _sum(self) -> Ones:
+        """A product with a sparse matrix of ones is several times faster than add.reduceat."""
+        ends = np.searchsorted(self.index, np.arange(self.n + 1))
+        ones = np.ones(self.index.size), np.arange(self.index.size), ends
+        return Ones(sparse.csr_array(ones, (self.n, self.index.size)))
 
     def spread(self, values: Array) -> Array:
         """(n, B) to (len(index), B)."""

@@ -91,7 +91,7 @@ class MisfitAnswers(AbstractFit):
         """
         posterior, levels, wrong = self.posterior, {}, None
         if by is None:
-            chance, share = self._chance(n_replicates), _shares(posterior)
+            chance, share = self._chance(n_replicates), self._unexplained
         else:
             names, of_cells, of_x = levels_of(self, by)
             share, *shares = share_of_data(posterior, of_cells)
@@ -102,7 +102,7 @@ class MisfitAnswers(AbstractFit):
             }
         route = None if posterior.kept_rows is None else posterior.kept_rows.route
         if route not in (None, "ordinary"):
-            wrong = wrong_share(dropped_rows(posterior), posterior.cells.n_obs, chance.dropped)
+            wrong = wrong_share(self._dropped, posterior.cells.n_obs, chance.dropped)
         return replace(
             misfit(share, chance.distance, interval),
             by=levels,
@@ -262,6 +262,14 @@ class MisfitAnswers(AbstractFit):
         threshold = self._chance(n_replicates).threshold(false_alarm)
         return pd.DataFrame({**scores.columns, "flag": scores.surprise > threshold})
 
+    @cached_property
+    def _unexplained(self) -> Array:
+        return _shares(self.posterior)
+
+    @cached_property
+    def _dropped(self) -> float:
+        return dropped_rows(self.posterior)
+
     def _chance(self, n_replicates: int) -> Replicates:
         return self.chance if n_replicates == N_REPLICATES else replicates_of(self, n_replicates)
 
@@ -287,8 +295,8 @@ def _certify(fit: AbstractFit, confidence: float) -> Certificate:
 
 
 def _shares(posterior: Posterior) -> Array:
-    """Shares draw by draw; those of a TVD fit are its distances, unless refined."""
-    plain = posterior.prior is None and posterior.refine is None
+    """Shares draw by draw; those of a TVD fit are its distances, unless reweighted."""
+    plain = posterior.prior is None and posterior.refine in (None, "trim")
     if posterior.divergence.name == "tvd" and plain:
         return posterior.distance
     (shares,) = share_of_data(posterior)

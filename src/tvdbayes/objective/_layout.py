@@ -25,7 +25,8 @@ class Layout:
 
     ``fold`` lets one of two outcomes stand for both, where family and divergence allow; ``bins``
     are the outcomes that are compared together; ``grouped`` is the grouping where it is known;
-    ``device`` is where the table lies, None for the memory of NumPy.
+    ``device`` is where the table lies, None for the memory of NumPy; ``given`` is the predictor at
+    the x rows, where it is not the model's.
     """
 
     model: Model
@@ -36,6 +37,7 @@ class Layout:
     bins: Bins | None = None
     grouped: Grouping | None = None
     device: Device | None = None
+    given: AbstractBound | None = None
 
     def to(self, device: Device) -> "Layout":
         """The same with its table on a device."""
@@ -63,7 +65,7 @@ class Layout:
     @cached_property
     def bound(self) -> AbstractBound:
         """The predictor at the x rows of the table."""
-        bound = self.model.bind(self.cells, self.scale_on)
+        bound = self.given or self.model.bind(self.cells, self.scale_on)
         return bound if self.device is None else bound.put(self.device)
 
     @property

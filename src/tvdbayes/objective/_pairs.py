@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from tvdbayes._array import Device, Segments, compiled, on_device
-from tvdbayes._typing import Array
+from tvdbayes._typing import Array, IntArray
 from tvdbayes.models.families import AbstractFamily, Jet, once_per_outcome
 from tvdbayes.models.predictors import AbstractBound
 
@@ -47,14 +47,21 @@ class Canonical:
         family, y, trials = pairs.family, pairs.y, pairs.trials
         if not family.canonical or not len(y):
             return None
-        centre = family.saturated(y, trials)
+        at_x = np.ones((pairs.x_of_pair.n, 1))
+        at_x[pairs.x_of_pair.index] = trials
+        index: IntArray | slice = slice(None)
+        if (trials == trials[0]).all():
+            # What depends on outcomes alone is worked out once for each.
+            each, index = pairs.outcomes
+            own, trials = each[:, None], trials[:1]
+        else:
+            own = y
+        centre = family.saturated(own, trials)
         cumulant = family.cumulant(centre, trials)[0]
         if cumulant.max() > _PLAIN:
             return None
-        at_x = np.ones((pairs.x_of_pair.n, 1))
-        at_x[pairs.x_of_pair.index] = trials
-        level = cumulant + family.log_pmf(y, centre, trials)
-        return cls(pairs.x_of_pair, y, centre[0], level, at_x)
+        level = cumulant + family.log_pmf(own, centre, trials)
+        return cls(pairs.x_of_pair, y, centre[0][index], level[index], at_x)
 
     @property
     def constant(self) -> Array:
@@ -72,6 +79,8 @@ class Pairs:
         The x row of each pair.
     y, trials : (Q, 1)
         Outcome and trials of each pair.
+    coded : tuple or None
+        See `outcomes`, where that is known.
     """
 
     family: AbstractFamily
@@ -79,6 +88,7 @@ class Pairs:
     x_of_pair: Segments
     y: Array
     trials: Array
+    coded: tuple[Array, IntArray] | None = None
 
     def eta(self, theta: Array) -> Array:
         """Predictors (k, Q, B) at parameters (d, B)."""
@@ -166,7 +176,7 @@ class Pairs:
         if size >= len(self.y):
             return law(self.y, eta, self.trials)
         whole: list[Array] = []
-        with once_per_outcome(self.outcomes):
+        with once_per_outcome(self.outcomes[0]):
             for start in range(0, len(self.y), size):
                 part = slice(start, start + size)
                 results = law(self.y[part], eta[:, part], self.trials[part])
@@ -178,9 +188,9 @@ class Pairs:
         return tuple(whole)
 
     @cached_property
-    def outcomes(self) -> Array:
-        """The distinct outcomes."""
-        return np.unique(self.y)
+    def outcomes(self) -> tuple[Array, IntArray]:
+        """The distinct outcomes, and the number of each pair's among them, (Q,)."""
+        return self.coded or np.unique(self.y[:, 0], return_inverse=True)
 
     def pullback_slope(self, slope: Array) -> Array:
         """Gradient in theta from the derivative in the predictors of the pairs, (k, Q, B)."""

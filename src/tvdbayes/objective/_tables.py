@@ -3,7 +3,7 @@
 import numpy as np
 
 from tvdbayes._array import Ones, Segments
-from tvdbayes._typing import Array, IntArray
+from tvdbayes._typing import IntArray
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.predictors import AbstractBound
@@ -35,29 +35,34 @@ def make_units(
     groups = _numbered(grouping.groups)
     if fold:
         atom, y, weight = np.arange(n_atoms), np.ones(n_atoms), np.ones(n_atoms)
-        slot_of_pair = atom
+        slot_of_pair, coded = atom, None
         to_units = Ones.at(np.repeat(atom, len(groups)), groups.T.ravel())
         slot_of_cell, seen = grouping.atom_of_cell, cells.y > 0
         unit_group = np.arange(to_units.shape[1])
     else:
         outcomes = np.unique(cells.y)
-        bins = Bins(outcomes, outcomes) if bins is None else bins.covering(outcomes)
-        number = bins.number(cells.y)
+        used, number = (bins or Bins(outcomes, outcomes)).placing(cells.y)
         slot_key, unit_group, to_units = _incidence(
-            groups, grouping.atom_of_cell, number, bins.n_bins
+            groups, grouping.atom_of_cell, number, used.n_bins
         )
-        slot_of_cell = np.searchsorted(slot_key, grouping.atom_of_cell * bins.n_bins + number)
+        slot_of_cell = np.searchsorted(slot_key, grouping.atom_of_cell * used.n_bins + number)
         seen = np.ones(cells.n_cells, bool)
-        slot_atom, slot_bin = np.divmod(slot_key, bins.n_bins)
-        slot_of_pair, node = _expand(slot_bin, *bins.nodes(np.unique(cells.trials)))
-        atom, (y, weight) = slot_atom[slot_of_pair], node
+        slot_atom, slot_bin = np.divmod(slot_key, used.n_bins)
+        bin_of_node, node_y, node_weight = used.nodes(np.unique(cells.trials))
+        slot_of_pair, node = _expand(slot_bin, bin_of_node)
+        atom, weight = slot_atom[slot_of_pair], node_weight[node]
+        each, code = np.unique(node_y, return_inverse=True)
+        coded = each, code[node]
+        y = node_y[node]
     x_index = grouping.x_of_atom[atom]
     # A neighbour's outcome may be impossible here (more successes than trials): it gets no mass,
     # and an outcome that has one to be evaluated at.
-    possible = family.possible(np.ceil(y), cells.trials[x_index])
-    y = np.where(possible, y, cells.y[np.searchsorted(cells.x_index, x_index)])
+    trials = cells.trials[x_index]
+    possible = family.possible(np.ceil(y), trials)
+    if not possible.all():
+        y, coded = np.where(possible, y, cells.y[np.searchsorted(cells.x_index, x_index)]), None
     return PooledUnits(
-        Pairs(family, bound, Segments(x_index, cells.n_x), y[:, None], cells.trials[x_index, None]),
+        Pairs(family, bound, Segments(x_index, cells.n_x), y[:, None], trials[:, None], coded),
         Segments(slot_of_pair, to_units.shape[0]),
         to_units,
         Ones.at(slot_of_cell[seen], np.flatnonzero(seen), (to_units.shape[0], cells.n_cells)),
@@ -70,16 +75,13 @@ def make_units(
     )
 
 
-def _expand(
-    slot_bin: IntArray, bin_of_node: IntArray, y: Array, weight: Array
-) -> tuple[IntArray, tuple[Array, Array]]:
-    """One pair for each node of each slot's bin: the slot of each pair, its outcome and weight."""
+def _expand(slot_bin: IntArray, bin_of_node: IntArray) -> tuple[IntArray, IntArray]:
+    """One pair for each node of each slot's bin: the slot and the node of each pair."""
     first = np.searchsorted(bin_of_node, np.arange(bin_of_node[-1] + 2))
     count = (first[1:] - first[:-1])[slot_bin]
     slot = np.repeat(np.arange(slot_bin.size), count)
     within = np.arange(slot.size) - np.repeat(np.cumsum(count) - count, count)
-    node = first[slot_bin[slot]] + within
-    return slot, (y[node], weight[node])
+    return slot, first[slot_bin[slot]] + within
 
 
 def _numbered(groups: IntArray) -> IntArray:

@@ -198,7 +198,12 @@ def _fit(posterior: Posterior, neighbour: Neighbour) -> Posterior | None:
         try:
             model = Model(family, Linear((first, *further)))
             found = posterior_bootstrap(
-                model, cells, divergence=KLD(), n_draws=0, seed=posterior.seed
+                model,
+                cells,
+                divergence=KLD(),
+                partition=posterior.partition,
+                n_draws=0,
+                seed=posterior.seed,
             )
         except TVDBayesError:
             return None

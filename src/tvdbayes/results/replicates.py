@@ -9,10 +9,10 @@ from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.cells import Cells
 from tvdbayes.objective import Layout
-from tvdbayes.objective.partitions import learn_bins
+from tvdbayes.objective.partitions import learn_bins_of_tables
 from tvdbayes.results.rows import layout_of, masses_of, minimiser, surprise_of_dropped, unexplained
+from tvdbayes.results.side_by_side import SideBySide
 from tvdbayes.sampling.execution import single_threaded
-from tvdbayes.sampling.plan import solve_tables
 from tvdbayes.sampling.planners import plan_for_replicates
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.weights import Stream, block_size
@@ -98,9 +98,8 @@ def replicate(
             weights = iter(Stream.draws(seed, Stream.REPLICATE_WEIGHTS, first))
             mass = np.array([next(weights).standard_gamma(column) for column in counts.T])
             random, even = mass.T / mass.sum(1), counts / counts.sum(0)
-            reweighted = solve_tables(plan, random, table)
-            plain = solve_tables(plan, even, table)
-            theta = [here.bound.from_user(s.robust.theta) for s in (reweighted, plain)]
+            fitted = plan.minimisers(np.column_stack([random, even]), table)
+            theta = np.split(here.bound.from_user(fitted), 2, axis=1)
             excess = random * masses_of(here, theta[0], random).score
             maker = here.bound.from_user(np.repeat(posterior.minimiser[:, None], len(numbers), 1))
             surprise, dropped = _surprise(posterior, here, counts, theta[1], due)
@@ -146,28 +145,65 @@ def _surprise(
 ) -> tuple[Array, Array]:
     """The largest surprise of any cell of each data set, and the share that is dropped, (R,) each.
 
-    Parameters are (d, R). Where the bins of the record were learned from its data, those of each
-    data set are learned from that data set, so that it is judged as the data are: learned bins end
-    at outcomes of the data.
+    Parameters are (d, R). Only rows that a trimmed likelihood would drop count; what is dropped is
+    judged by a fit without it, as in the data. Where the bins of the record were learned from its
+    data, those of each data set are learned from that data set: learned bins end at outcomes of the
+    data.
     """
+    p, together = counts / counts.sum(0), None
     # Bins that were asked for are what they are.
-    if posterior.bins is None or posterior.options.bins != "auto":
-        return _judged(posterior, layout, counts, theta, due)
-    table, parts = layout.cells, []
-    for number in range(counts.shape[1]):
-        held = counts[:, number] > 0
-        cells = replace(
-            table, x_index=table.x_index[held], y=table.y[held], counts=counts[held, number]
-        )
-        alone = layout.rebind(cells)
-        bins = learn_bins(cells, alone.grouping, posterior.groups.median_size)
-        bins = bins and bins.isolating(posterior.model.family.spikes)
-        own = replace(alone, bins=bins, grouped=alone.grouping)
-        parts.append(
-            _judged(posterior, _filled(own), cells.counts[:, None], theta[:, [number]], due)
-        )
-    surprise, dropped = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return surprise, dropped
+    if posterior.bins is not None and posterior.options.bins == "auto":
+        together = _with_own_bins(posterior, layout, counts)
+
+    def judged(theta: Array) -> tuple[Array, Array]:
+        if together is None:
+            return _judged(posterior, layout, p, theta, due=due)
+        own, at, ends = together.of_cells(p), together.parameters(layout, theta), together.ends
+        surprise, kept = _judged(posterior, together.layout, own, at, due=due, ends=ends)
+        return together.by_table(surprise, 0.0), together.by_table(kept, 1.0)
+
+    surprise, kept = judged(theta)
+    dropped = (p * (1 - kept)).sum(0)
+    some = np.flatnonzero(dropped > 0)
+    if some.size:
+        refit = theta.copy()
+        mass = p[:, some] * kept[:, some]
+        refit[:, some] = weighted_fits(layout, mass, theta[:, some], posterior.ridge)
+        surprise = judged(refit)[0]
+    return np.where(counts > 0, surprise, 0.0).max(0), dropped
+
+
+def _judged(
+    posterior: Posterior,
+    layout: Layout,
+    p: Array,
+    theta: Array,
+    *,
+    due: Array | None,
+    ends: IntArray | None = None,
+) -> tuple[Array, Array]:
+    """The surprise of each cell of tables p (m, B), and the share of it that is kept, (m, B)."""
+    n_obs, masses = posterior.cells.n_obs, masses_of(layout, theta, p)
+    if posterior.kept_rows is None:
+        return masses.surprise(n_obs), np.ones(p.shape)
+    known = masses.data, masses.model
+    kept = kept_shares(layout, p, theta, n_obs, due, masses=known, ends=ends)
+    return surprise_of_dropped(masses, theta, n_obs, kept), kept
+
+
+def _with_own_bins(posterior: Posterior, layout: Layout, counts: Array) -> SideBySide:
+    """The data sets side by side, each with bins learned from it."""
+    together = SideBySide.of(layout, counts)
+    learned = learn_bins_of_tables(
+        together.layout.cells,
+        together.layout.grouping,
+        posterior.groups.median_size,
+        together.ends,
+    )
+    spikes = posterior.model.family.spikes
+    return together.in_bins(
+        tuple(bins.isolating(spikes).filled() if bins.wide else bins for bins in learned)
+    )
 
 
 def _due(posterior: Posterior, layout: Layout) -> Array | None:
@@ -175,31 +211,6 @@ def _due(posterior: Posterior, layout: Layout) -> Array | None:
     if posterior.kept_rows is None:
         return None
     return due_in_tails(layout, layout.cells.p, minimiser(layout, posterior)[:, 0])
-
-
-def _judged(
-    posterior: Posterior, layout: Layout, counts: Array, theta: Array, due: Array | None
-) -> tuple[Array, Array]:
-    """See `_surprise`, with these bins. Only rows that a trimmed likelihood would drop count."""
-    n_obs, p = posterior.cells.n_obs, counts / counts.sum(0)
-
-    def judged(theta: Array, p: Array) -> tuple[Array, Array]:
-        kept = kept_shares(layout, p, theta, n_obs, due)
-        return surprise_of_dropped(masses_of(layout, theta, p), theta, n_obs, kept), kept
-
-    if posterior.kept_rows is None:
-        surprise = masses_of(layout, theta, p).surprise(n_obs)
-        dropped = np.zeros(counts.shape[1])
-    else:
-        surprise, kept = judged(theta, p)
-        dropped = (p * (1 - kept)).sum(0)
-        # What is dropped is judged by a fit without it, as in the data.
-        some = np.flatnonzero(dropped > 0)
-        if some.size:
-            mass = p[:, some] * kept[:, some]
-            refit = weighted_fits(layout, mass, theta[:, some], posterior.ridge)
-            surprise[:, some] = judged(refit, p[:, some])[0]
-    return np.where(counts > 0, surprise, 0.0).max(0), dropped
 
 
 def _simulate(

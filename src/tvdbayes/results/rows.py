@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 
-from tvdbayes._array import gammainc, tiny
+from tvdbayes._array import gammainc
 from tvdbayes._errors import DataError
-from tvdbayes._typing import Array, IntArray
+from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.objective import Layout
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.posterior import Posterior
-from tvdbayes.trimming import KeptRows, agreement, kept_share, tail_probability
+from tvdbayes.trimming import KeptRows, agreement, kept_share, tail_probability, unit_masses
 
 MOSTLY = 0.5
 """Score from which a cell counts as mostly unexplained."""
@@ -106,13 +106,20 @@ class Masses:
         scale = n_obs * units.n_partitions
         return scale * units.of_cells(self.data), scale * units.of_cells(self.model)
 
-    def surprise(self, n_obs: float) -> Array:
+    def surprise(self, n_obs: float, asked: BoolArray | None = None) -> Array:
         """Minus log10 of the probability of so many rows or more, (m, B); 0 for cells of which
-        less than half is too much.
+        less than half is too much. It is right for the cells that are ``asked`` (m, B), or all.
         """
         units = self.layout.units
         scale = n_obs * units.n_partitions
-        tail = gammainc(scale * self.data, scale * self.model)
+        tail = np.ones(self.data.shape)
+        # The tail is slow.
+        at = (
+            np.full(tail.shape, True)
+            if asked is None
+            else units.data_mass(np.where(asked, 1.0, 0.0)) > 0
+        )
+        tail[at] = gammainc(scale * self.data[at], scale * self.model[at])
         # A mean of logarithms: one odd group does not outvote all others.
         surprise = np.expm1(units.of_cells(np.log1p(-np.log10(np.maximum(tail, _LEAST)))))
         return np.where(self.score >= MOSTLY, surprise, 0.0)
@@ -126,7 +133,8 @@ def surprise_of_dropped(masses: Masses, theta: Array, n_obs: float, kept: Array)
     if not (kept < MOSTLY).any():
         return np.zeros(kept.shape)
     tail = np.maximum(tail_probability(masses.layout, theta), _LEAST)
-    return np.where(kept < MOSTLY, np.maximum(masses.surprise(n_obs), -np.log10(tail)), 0.0)
+    surprise = np.maximum(masses.surprise(n_obs, kept < MOSTLY), -np.log10(tail))
+    return np.where(kept < MOSTLY, surprise, 0.0)
 
 
 def layout_of(posterior: Posterior) -> Layout:
@@ -149,10 +157,7 @@ def unexplained(layout: Layout, theta: Array, p: Array) -> Array:
 
 def masses_of(layout: Layout, theta: Array, p: Array) -> Masses:
     """Masses at standardised parameters (d, B), of tables p (m, B)."""
-    units = layout.units
-    data = np.maximum(units.data_mass(p), tiny(p))
-    model = units.total(units.atom_mass(p) * units.pairs.pmf(theta))
-    return Masses(layout, data, model)
+    return Masses(layout, *unit_masses(layout, p, theta))
 
 
 def scores_by(layout: Layout, draws: Array, p: Array) -> Iterator[Masses]:

@@ -141,6 +141,10 @@ class AbstractPlan(ABC):
         """The same for data of the model's own making: where they are solved is known."""
         return self.uncentred()
 
+    def minimisers(self, p: Array, cells: Cells) -> Array:
+        """Parameters (d, B), in the user's coordinates, that fit tables p (m, B) of other cells."""
+        return solve_tables(self, p, cells).robust.theta
+
     def uncentred(self) -> "AbstractPlan":
         """The same with minimisers as they are, for tables without random weights."""
         return self

@@ -19,7 +19,7 @@ from tvdbayes._array import xp
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.solvers import newton
-from tvdbayes.trimming import good_share
+from tvdbayes.trimming import good_share, unit_masses
 
 _PASSES = 3
 """Times that weights and fit are renewed, chosen by trial on the designs of ``benchmarks``."""
@@ -42,7 +42,7 @@ def explained(layout: Layout, p: Array, theta: Array, n_obs: float) -> Array:
         excess: BoolArray = data > model + _DEVIATIONS * deviation
         return excess
 
-    return good_share(layout, p, theta, too_many)
+    return good_share(layout, *unit_masses(layout, p, theta), too_many)
 
 
 def reweighted_fit(

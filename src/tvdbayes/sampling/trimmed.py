@@ -200,6 +200,15 @@ class TrimmedPlan(AbstractPlan):
         """See `AbstractPlan`; all rows of replicates are good."""
         return replace(self.uncentred(), clean=True)
 
+    def minimisers(self, p: Array, cells: Cells) -> Array:
+        """See `AbstractPlan`; without twins, distances and rows to drop where tables are clean."""
+        if not self.clean:
+            return super().minimisers(p, cells)
+        layout, start = self.on(cells)[0].layout, self.start
+        fitted = Objective(layout, KLD(), self.penalty, reference=start.estimate)
+        theta = start.robust_draws(_newton(fitted, p, start.estimate).theta)
+        return layout.bound.to_user(theta)
+
     def uncentred(self) -> "TrimmedPlan":
         return replace(self, start=self.start.uncentred())
 
@@ -244,13 +253,18 @@ def trimmed_plan(plan: NewtonPlan, found: Solved, pilot: bool) -> tuple[TrimmedP
 
 def _minimum(objective: Objective, p: Array, start: Array) -> Solution:
     """The minimum for each table p (m, B), with a status for draws whose optimum is at infinity."""
+    found = _newton(objective, p, start)
+    away = objective.runs_away(objective.on(p), found.theta)
+    return replace(found, status=np.where(away, int(Status.SEPARATED), found.status))
+
+
+def _newton(objective: Objective, p: Array, start: Array) -> Solution:
+    """The minimum for each table p (m, B)."""
     problem = objective.on(p)
     goal = problem.accuracy
     goal = replace(goal, decrement=max(goal.decrement, _DECREMENT))
     start = np.repeat(start[:, None], p.shape[1], axis=1)
-    found = newton(problem, start, accuracy=goal, values=False)
-    away = objective.runs_away(problem, found.theta)
-    return replace(found, status=np.where(away, int(Status.SEPARATED), found.status))
+    return newton(problem, start, accuracy=goal, values=False)
 
 
 def _held(objective: Objective, p: Array, found: Solution) -> Solution:

@@ -8,6 +8,7 @@ from tvdbayes.trimming.surplus import (
     kept_share,
     kept_shares,
     tail_probability,
+    unit_masses,
 )
 from tvdbayes.trimming.weighted import weighted_fits, widening
 
@@ -25,6 +26,7 @@ __all__ = [
     "kept_shares",
     "tail_probability",
     "trimmed_fit",
+    "unit_masses",
     "weighted_fits",
     "widening",
 ]

@@ -6,12 +6,13 @@ that on clean data a trimmed likelihood is the likelihood.
 """
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import ndtr
 
 from tvdbayes._array import gammainc, tiny, xp
-from tvdbayes._typing import Array, BoolArray
+from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective import Layout
 
@@ -36,17 +37,34 @@ def kept_share(layout: Layout, p: Array, theta: Array, n_obs: float) -> Array:
 
 
 def kept_shares(
-    layout: Layout, p: Array, theta: Array, n_obs: float, due: Array | None = None
+    layout: Layout,
+    p: Array,
+    theta: Array,
+    n_obs: float,
+    due: Array | None = None,
+    *,
+    masses: tuple[Array, Array] | None = None,
+    ends: IntArray | None = None,
 ) -> Array:
     """The same for several tables p (m, B) at parameters (d, B).
 
     ``due`` is what `due_in_tails` says of them, where it is known. It hardly depends on the
-    parameters, so one answer does for all tables with as many rows at each x.
+    parameters, so one answer does for all tables with as many rows at each x. ``masses`` are those
+    of `unit_masses`, where they are known. With ``ends`` several tables stand one after the other
+    in each column; they are the first cells, and how many cells there are.
     """
+    data, model = masses or unit_masses(layout, p, theta)
     return np.minimum(
-        _of_groups(layout, p, theta, n_obs),
-        _of_tails(layout, p, theta, n_obs, due),
+        _of_groups(layout, data, model, n_obs),
+        _of_tails(layout, p, theta, n_obs, due=due, ends=ends),
     )
+
+
+def unit_masses(layout: Layout, p: Array, theta: Array) -> tuple[Array, Array]:
+    """Masses (U, B) of data and model, of tables p (m, B) at parameters (d, B), in each unit."""
+    units = layout.units
+    data = xp.maximum(units.data_mass(p), tiny(p))
+    return data, units.total(units.atom_mass(p) * units.pairs.pmf(theta))
 
 
 def tail_probability(layout: Layout, theta: Array) -> Array:
@@ -61,28 +79,25 @@ def tail_probability(layout: Layout, theta: Array) -> Array:
 
 
 def good_share(
-    layout: Layout, p: Array, theta: Array, too_many: Callable[[Array, Array], BoolArray]
+    layout: Layout, data: Array, model: Array, too_many: Callable[[Array, Array], BoolArray]
 ) -> Array:
-    """The share of each cell's mass that the model explains, (m, B), of tables p (m, B).
+    """The share of each cell's mass that the model explains, (m, B), of masses as `unit_masses`.
 
     ``too_many`` says in which units (a group and an outcome) the masses of data and model (U, B)
-    differ by more than chance. Such a unit keeps the mass that the model at theta (d, B) would give
-    it if only the good part of its group were there. A cell in several groups has the mean of its
-    shares.
+    differ by more than chance. Such a unit keeps the mass that the model would give it if only the
+    good part of its group were there. A cell in several groups has the mean of its shares.
     """
-    units = layout.units
-    groups = units.group_of_unit
-    data = xp.maximum(units.data_mass(p), tiny(p))
-    model = units.total(units.atom_mass(p) * units.pairs.pmf(theta))
+    groups = layout.units.group_of_unit
     in_group = groups.total(data)
     good = model
     for _ in range(_ROUNDS):
         good = groups.spread(groups.total(xp.minimum(data, good)) / in_group) * model
-    return units.of_cells(xp.where(too_many(data, model), xp.minimum(good / data, 1.0), 1.0))
+    kept = xp.where(too_many(data, model), xp.minimum(good / data, 1.0), 1.0)
+    return layout.units.of_cells(kept)
 
 
-def _of_groups(layout: Layout, p: Array, theta: Array, n_obs: float) -> Array:
-    """Kept shares by groups, (m, B), of tables p (m, B) at parameters (d, B)."""
+def _of_groups(layout: Layout, data: Array, model: Array, n_obs: float) -> Array:
+    """Kept shares by groups, (m, B), of masses as `unit_masses`."""
     scale = n_obs * layout.units.n_partitions
 
     def too_many(data: Array, model: Array) -> BoolArray:
@@ -92,11 +107,17 @@ def _of_groups(layout: Layout, p: Array, theta: Array, n_obs: float) -> Array:
         surplus[surplus] = tail < _GROUP_LEVEL
         return surplus
 
-    return good_share(layout, p, theta, too_many)
+    return good_share(layout, data, model, too_many)
 
 
 def _of_tails(
-    layout: Layout, p: Array, theta: Array, n_obs: float, due: Array | None = None
+    layout: Layout,
+    p: Array,
+    theta: Array,
+    n_obs: float,
+    *,
+    due: Array | None = None,
+    ends: IntArray | None = None,
 ) -> Array:
     """Kept shares by tails, (m, B): where too many rows are surprising, the most surprising go.
 
@@ -104,16 +125,16 @@ def _of_tails(
     neighbour. Here every row is judged by its own law.
     """
     tail, levels = tail_probability(layout, theta), _tails(layout.family)
-    if not (p[tail <= levels[-1]] > 0).any():
-        return np.ones(p.shape)
+    kept, surprising = np.ones(p.shape), (tail <= levels[-1]) & (p > 0)
+    if not surprising.any():
+        return kept
     if due is None:
         due = due_in_tails(layout, p.mean(1), theta.mean(1))
-    return np.column_stack(
-        [
-            _without_surplus(*of_table, n_obs * due, levels)
-            for of_table in zip(n_obs * p.T, tail.T, strict=True)
-        ]
-    )
+    for start, end in pairwise([0, len(p)] if ends is None else ends.tolist()):
+        for column in np.flatnonzero(surprising[start:end].any(0)):
+            table = slice(start, end), column
+            kept[table] = _without_surplus(n_obs * p[table], tail[table], n_obs * due, levels)
+    return kept
 
 
 def _without_surplus(rows: Array, tail: Array, due: Array, levels: Array) -> Array:
@@ -122,13 +143,12 @@ def _without_surplus(rows: Array, tail: Array, due: Array, levels: Array) -> Arr
     """
     seen = np.array([rows[tail <= level].sum() for level in levels])
     surprising = (seen > 0) & (gammainc(np.maximum(seen, 1e-9), due) < _TAIL_LEVEL)
-    too_many = float(np.max(np.where(surprising, seen - due, 0.0)))
+    too_many = round(float(np.max(np.where(surprising, seen - due, 0.0))))
     kept = np.ones(len(rows))
-    order = np.argsort(tail, kind="stable")
-    before = np.cumsum(rows[order]) - rows[order]
-    kept[order] = np.clip(
-        1 - (round(too_many) - before) / np.maximum(rows[order], tiny(rows)), 0, 1
-    )
+    if too_many > 0:
+        order = np.argsort(tail, kind="stable")
+        before = np.cumsum(rows[order]) - rows[order]
+        kept[order] = np.clip(1 - (too_many - before) / np.maximum(rows[order], tiny(rows)), 0, 1)
     return kept
 
 

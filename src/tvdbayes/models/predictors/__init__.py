@@ -9,6 +9,7 @@ from tvdbayes.models.predictors._base import AbstractBound, AbstractPredictor, E
 from tvdbayes.models.predictors._layers import Layers
 from tvdbayes.models.predictors.linear import BoundLinear, Linear, dependent_columns
 from tvdbayes.models.predictors.network import MLP, BoundNetwork
+from tvdbayes.models.predictors.saturated import BoundSaturated
 
 __all__ = [
     "MLP",
@@ -16,6 +17,7 @@ __all__ = [
     "AbstractPredictor",
     "BoundLinear",
     "BoundNetwork",
+    "BoundSaturated",
     "EndWords",
     "Layers",
     "Linear",

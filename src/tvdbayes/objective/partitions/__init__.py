@@ -8,7 +8,12 @@ from tvdbayes.objective.partitions._base import (
     Singletons,
     report_groups,
 )
-from tvdbayes.objective.partitions.bins import Bins, learn_bins, median_cell
+from tvdbayes.objective.partitions.bins import (
+    Bins,
+    learn_bins,
+    learn_bins_of_tables,
+    median_cell,
+)
 from tvdbayes.objective.partitions.groups import (
     ENOUGH_ROWS,
     Auto,
@@ -31,6 +36,7 @@ __all__ = [
     "LearnedGroups",
     "Singletons",
     "learn_bins",
+    "learn_bins_of_tables",
     "median_cell",
     "report_groups",
     "rows_per_group",

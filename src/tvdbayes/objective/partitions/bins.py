@@ -5,8 +5,10 @@ than the model gives it: rates come out too low, and a free dispersion is driven
 bin is as wide as the stretch that holds `ENOUGH_ROWS` rows in the typical group.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -33,6 +35,9 @@ _GROWTH = 3.0
 class Bins:
     """Sorted stretches of outcomes, from `lows` to `highs` (both included).
 
+    Of several tables that are compared as one (`joined`) each has its own, one after the other, and
+    ``bin_of_cell`` says to which each cell belongs.
+
     Examples
     --------
     >>> from tvdbayes import Bins
@@ -43,6 +48,22 @@ class Bins:
     lows: Array
     highs: Array
     most_pieces: int = _FEW_PIECES
+    bin_of_cell: IntArray | None = None
+
+    @classmethod
+    def joined(cls, tables: Sequence["Bins"], y: Array, ends: IntArray) -> "Bins":
+        """Those of several tables, whose cells with outcomes y stand one table after the other.
+
+        ``ends`` are the first cell of each table, and how many cells there are.
+        """
+        first, number = 0, []
+        for bins, (start, end) in zip(tables, pairwise(ends.tolist()), strict=True):
+            number.append(bins.number(y[start:end]) + first)
+            first += bins.n_bins
+        lows, highs = (
+            np.concatenate([getattr(bins, side) for bins in tables]) for side in ("lows", "highs")
+        )
+        return replace(tables[0], lows=lows, highs=highs, bin_of_cell=np.concatenate(number))
 
     @classmethod
     def starting_at(cls, lows: Sequence[float], last: float) -> "Bins":
@@ -74,6 +95,11 @@ class Bins:
         """Number of bins."""
         return len(self.lows)
 
+    @property
+    def wide(self) -> bool:
+        """Whether any bin holds more than one outcome."""
+        return bool((self.highs > self.lows).any())
+
     def covering(self, y: Array) -> "Bins":
         """These bins, and bins of their own for outcomes that lie in none."""
         alone = np.unique(y[self._holds(y) < 0])
@@ -87,6 +113,13 @@ class Bins:
         Outcomes between learned bins were not observed, but new data may have them.
         """
         return replace(self, highs=np.append(self.lows[1:] - 1, self.highs[-1]))
+
+    def placing(self, y: Array) -> tuple["Bins", IntArray]:
+        """The bins that the outcomes y (m,) of a table's cells need, and the bin of each cell."""
+        if self.bin_of_cell is not None:
+            return self, self.bin_of_cell
+        bins = self.covering(np.unique(y))
+        return bins, bins.number(y)
 
     def isolating(self, outcomes: Sequence[float]) -> "Bins":
         """These bins, with the given outcomes cut out to stand alone."""
@@ -117,17 +150,22 @@ class Bins:
         Gauss nodes of short stretches above. No stretch goes across one of the `cuts` (numbers of
         trials), beyond which some rows have no outcomes.
         """
-        found = []
-        for low, high in zip(self.lows, self.highs, strict=True):
-            ends = [*cuts[(cuts >= low) & (cuts < high)].tolist(), high]
-            pieces, start = [], low
-            for end in ends:
-                pieces += _pieces(start, end, self.most_pieces)
-                start = end + 1
-            found.append([np.concatenate(parts) for parts in zip(*pieces, strict=True)])
+        stretches = list(zip(self.lows.tolist(), self.highs.tolist(), strict=True))
+        # Bins of several tables are often the same.
+        each = {stretch: self._nodes(*stretch, cuts) for stretch in dict.fromkeys(stretches)}
+        found = [each[stretch] for stretch in stretches]
         bins = np.repeat(np.arange(self.n_bins), [len(y) for y, _ in found])
         y, weights = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return bins, y, weights
+
+    def _nodes(self, low: float, high: float, cuts: Array) -> tuple[Array, Array]:
+        """Nodes and weights of one bin."""
+        pieces, start = [], low
+        for end in [*cuts[(cuts >= low) & (cuts < high)].tolist(), high]:
+            pieces += _pieces(start, end, self.most_pieces)
+            start = end + 1
+        y, weights = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
+        return y, weights
 
     def __str__(self) -> str:
         wide = self.highs > self.lows
@@ -156,25 +194,47 @@ def learn_bins(cells: Cells, grouping: Grouping, group_size: float) -> Bins | No
 
     A bin holds `ENOUGH_ROWS` rows of a typical group, but no more than a third of it.
     """
+    ends = np.array([0, cells.n_cells])
+    (bins,) = learn_bins_of_tables(cells, grouping, group_size, ends)
+    return bins if bins.wide else None
+
+
+def learn_bins_of_tables(
+    cells: Cells, grouping: Grouping, group_size: float, ends: IntArray
+) -> tuple[Bins, ...]:
+    """The same for several tables whose cells stand one table after the other, none in the groups
+    of another; ``ends`` as in `Bins.joined`. Where none is needed each outcome has its own.
+    """
     windows = _windows(cells, grouping, min(ENOUGH_ROWS, group_size / _LEAST_BINS))
-    starts, widths, mass = (np.concatenate(parts) for parts in zip(*windows, strict=True))
-    if not starts.size:
-        return None
-    outcomes = np.unique(cells.y)
-    typical_at, typical = _medians(starts, widths, mass)
+    place, widths = (np.concatenate(parts) for parts in zip(*windows, strict=True))
+    table = np.searchsorted(ends, place, side="right") - 1
+    order = np.argsort(table, kind="stable")
+    place, widths = place[order], widths[order]
+    parts = pairwise(np.searchsorted(table[order], np.arange(len(ends))).tolist())
+    found = []
+    for (first, last), (start, end) in zip(parts, pairwise(ends.tolist()), strict=True):
+        at, outcomes = place[first:last], np.unique(cells.y[start:end])
+        typical = _medians(cells.y[at], widths[first:last], cells.counts[at])
+        found.append(_bins_as_wide(outcomes, *typical))
+    return tuple(found)
+
+
+def _bins_as_wide(outcomes: Array, typical_at: Array, typical: Array) -> Bins:
+    """Bins for these outcomes, as wide as is typical from where they start."""
+    if not len(typical):
+        return Bins(outcomes, outcomes)
+    y, known, wide = outcomes.tolist(), typical_at.tolist(), typical.tolist()
     lows, highs = [], []
     at, width = 0, 1.0
-    while at < outcomes.size:
-        low = outcomes[at]
-        nearest = min(int(np.searchsorted(typical_at, low)), typical_at.size - 1)
-        wanted = max(1.0, typical[nearest])
+    while at < len(y):
+        low = y[at]
+        wanted = max(1.0, wide[min(bisect_left(known, low), len(known) - 1)])
         width = wanted if at == 0 else min(wanted, _GROWTH * width)
-        after = max(int(np.searchsorted(outcomes, low + width)), at + 1)
+        after = max(bisect_left(y, low + width), at + 1)
         lows.append(low)
-        highs.append(outcomes[after - 1])
+        highs.append(y[after - 1])
         at = after
-    bins = Bins(np.array(lows), np.array(highs))
-    return bins if (bins.highs > bins.lows).any() else None
+    return Bins(np.array(lows), np.array(highs))
 
 
 def median_cell(cells: Cells, grouping: Grouping) -> float:
@@ -187,10 +247,10 @@ def median_cell(cells: Cells, grouping: Grouping) -> float:
     return float(size[order][np.searchsorted(total, total[-1] / 2)])
 
 
-def _windows(cells: Cells, grouping: Grouping, n_rows: float) -> list[tuple[Array, Array, Array]]:
+def _windows(cells: Cells, grouping: Grouping, n_rows: float) -> list[tuple[IntArray, Array]]:
     """In every partition: the stretch from each cell on that holds enough rows of its group.
 
-    First outcome, width and mass; none for cells with too few rows above them.
+    The cells, and the widths of their stretches; without those with too few rows above them.
     """
     found = []
     for labels in grouping.groups:
@@ -204,8 +264,7 @@ def _windows(cells: Cells, grouping: Grouping, n_rows: float) -> list[tuple[Arra
         reached = np.cumsum(counts)
         last = np.searchsorted(reached, (reached - counts) + n_rows - 1e-9)
         inside = last < after
-        start = y[inside]
-        found.append((start, y[last[inside]] - start, counts[inside]))
+        found.append((order[inside], y[last[inside]] - y[inside]))
     return found
 
 
