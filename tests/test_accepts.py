@@ -205,3 +205,103 @@ def test_a_second_formula_is_answered_in_the_terms_of_a_terminal(data):
     said = plain(refused("visits ~ age | region", data))
     assert '--predictors "inflation ~ x"' in said
     assert not re.search(r"[={}]", said)
+
+
+# Yes/no answers.
+
+
+@pytest.fixture(scope="module")
+def answers(data):
+    said = np.where(data["ill"] == 1, "yes", "no")
+    ordered = pd.Categorical(said, ["yes", "no", "unknown"])
+    return data.assign(said=said, ordered=ordered, code=data["ill"] + 1, truth=data["ill"] == 1)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "options", "levels"),
+    [
+        ("said", {}, ("no", "yes")),
+        ("said", {"success": "yes"}, ("no", "yes")),
+        ("ordered", {"success": "yes"}, ("no", "yes")),
+        ("code", {"success": 2}, ("1", "2")),
+        ("truth", {}, ()),
+        ("truth", {"success": True}, ("False", "True")),
+        ("ill", {"success": "1"}, ("0", "1")),
+    ],
+)
+def test_answers_may_be_names(answers, outcome, options, levels):
+    fit = tb.fit(f"{outcome} ~ age", answers, family="bernoulli", n_draws=5, **options)
+    assert fit.posterior.model.family.levels == levels
+    same = tb.fit("ill ~ age", answers, family="bernoulli", n_draws=5)
+    np.testing.assert_array_equal(fit.draws, same.draws)
+    np.testing.assert_array_equal(fit.kld_draws, same.kld_draws)
+
+
+@pytest.mark.parametrize(("outcome", "options"), [("said", {"success": "no"}), ("ordered", {})])
+def test_the_other_answer_may_count(answers, outcome, options):
+    fit = tb.fit(f"{outcome} ~ age", answers, family="logit", n_draws=5, **options)
+    same = draws("no ~ age", answers.assign(no=1 - answers["ill"]), family="bernoulli")
+    np.testing.assert_array_equal(np.column_stack([fit.draws, fit.kld_draws]), same)
+    said = "The answer 'no' counts as 1, 'yes' as 0."
+    assert said in str(fit.summary())
+    assert said in fit.summary()._repr_html_().replace("&#x27;", "'")
+
+
+@pytest.mark.parametrize("outcome", ["ill", "truth", "said"])
+def test_a_yes_or_no_is_one_trial(answers, outcome):
+    fit = tb.fit(f"{outcome} ~ age", answers, family="binomial", n_draws=5)
+    assert fit.posterior.model.family == tb.Bernoulli()
+    same = draws("ill ~ age", answers, family="bernoulli")
+    np.testing.assert_array_equal(np.column_stack([fit.draws, fit.kld_draws]), same)
+
+
+def test_answers_are_named_wherever_outcomes_are(answers, tmp_path):
+    fit = tb.fit("said ~ age", answers, family="bernoulli", n_draws=20)
+    same = tb.fit("ill ~ age", answers, family="bernoulli", n_draws=20)
+    new = {"age": [1, 5]}
+    np.testing.assert_array_equal(fit.predict(new)["mean"], same.predict(new)["mean"])
+    assert list(fit.predict(new, "pmf")) == ["no", "yes"]
+    assert list(fit.predict(new, "class")["class"]) == ["no", "yes"]
+    assert set(fit.cells()["outcome"]) == {"no", "yes"}
+    np.testing.assert_array_equal(fit.effects("age").draws, same.effects("age").draws)
+    assert str(fit.score()) == str(same.score())
+    fit.report(tmp_path / "fit.html")
+    page = (tmp_path / "fit.html").read_text()
+    assert "probability of said = yes" in page
+    fit.save(tmp_path / "fit.tvd")
+    loaded = tb.load(tmp_path / "fit.tvd")
+    assert loaded.posterior.model.family.levels == ("no", "yes")
+    both = loaded.update(answers[:9])
+    again = draws("ill ~ age", pd.concat([answers, answers[:9]]), family="logit", **{"seed": 0})
+    assert both.draws.shape == (20, 2)
+    np.testing.assert_array_equal(both.draws[:5], again[:, :2])
+
+
+@pytest.mark.parametrize(
+    ("outcome", "options", "words"),
+    [
+        ("said", {"success": "Yes"}, "Did you mean 'yes'?"),
+        ("code", {}, "success=2"),
+        ("years", {"success": 1}, "has 3: "),
+        ("region3", {}, 'family="categorical"'),
+        ("one", {}, "has 1: 'yes'"),
+        ("slip", {}, "success="),
+        ("visits", {"family": "poisson", "success": "yes"}, "no answers"),
+        ("said", {"success": ["yes"]}, "one of the answers"),
+        ("said", {"family": tb.Bernoulli(levels=("no", "maybe"))}, "'no', 'maybe'"),
+    ],
+)
+def test_answers_that_make_no_sense_are_named(answers, outcome, options, words):
+    more = answers.assign(
+        region3=np.resize(["a", "b", "c"], len(answers)),
+        one="yes",
+        slip=np.where(np.arange(len(answers)) == 7, "l", "0"),
+    )
+    said = refused(f"{outcome} ~ age", more, **{"family": "bernoulli", **options})
+    assert words.replace("'no', 'maybe'", "no, maybe") in said
+
+
+def test_names_of_answers_are_two():
+    for levels in (("yes",), ("yes", "yes"), (0, 1), ("a", "b", "c")):
+        with pytest.raises(tb.SettingsError, match="levels must be"):
+            tb.Bernoulli(levels=levels)

@@ -40,6 +40,7 @@ def table(n=60):
             "g": rng.choice(["a", "b", "c"], n),
             "level": rng.choice(["low", "middle", "high"], n),
             "yes": (rng.random(n) < 0.4).astype(int),
+            "answer": np.where(rng.random(n) < 0.4, "yes", "no"),
             "years": rng.choice([1.0, 2.0], n),
             "times": rng.integers(1, 4, n),
             "n": np.full(n, 5),
@@ -85,6 +86,7 @@ CASES = {
         ("y ~ 1", {"family": OWN}),
     ],
     "link": [("yes ~ 1", {"family": "bernoulli", "link": "probit"})],
+    "success": [("answer ~ z", {"family": "bernoulli", "success": "no"})],
     "divergence": [
         ("y ~ 1", {"divergence": "kld"}),
         ("y ~ 1", {"divergence": tb.PowerDivergence(0.3)}),

@@ -20,12 +20,13 @@ from click.testing import CliRunner
 
 import tvdbayes as tb
 from tvdbayes import kernel
-from tvdbayes.cli import main
+from tvdbayes.cli import _EXPERIMENTS, main
 from tvdbayes.cli._answers import draws_table, whole_folder, write_csv, write_draws
 from tvdbayes.cli._commands import plain, printable
-from tvdbayes.cli._families import named_families
+from tvdbayes.cli._families import named_families, written_names
 from tvdbayes.cli._text import Column, table
 from tvdbayes.data.frames import read_file
+from tvdbayes.experiments import experiment_named
 from tvdbayes.fitting.story import story_of
 from tvdbayes.formula import columns as _laws
 from tvdbayes.report import render
@@ -881,3 +882,54 @@ def test_a_reader_that_has_seen_enough_is_no_error():
     )
     os.close(theirs)
     assert (result.returncode, result.stderr) == (1, b"")
+
+
+# What other programs write and read.
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_rows_come_from_another_program(frame, kind):
+    piped = frame.to_csv(index=False).encode() if kind == "csv" else frame.to_parquet()
+    done = CliRunner().invoke(main, [FIT[0], "-", *FIT[2:], "--json"], input=piped)
+    assert done.exit_code == 0, done.output
+    from_file = json.loads(succeed(*FIT, "--json"))
+    assert json.loads(done.stdout) == from_file
+
+
+@pytest.mark.parametrize(
+    ("piped", "words"),
+    [
+        (b"", "'standard input' is empty"),
+        (b"visits,age\n", "'standard input' has 2 columns but no rows"),
+        (b"visits;age\n1;2\n", "Pass --sep ';'"),
+        (bytes(range(256)), "not UTF-8 text"),
+        (b"PAR1 and no more", "'standard input' cannot be read"),
+    ],
+)
+def test_what_another_program_writes_is_checked(piped, words):
+    done = CliRunner().invoke(main, ["check", "-", "visits ~ age"], input=piped)
+    assert done.exit_code == 1
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_families_are_listed_for_machines():
+    told = json.loads(succeed("families", "--json"))["families"]
+    assert [one["name"] for one in told] == written_names()
+    for one in told:
+        if one["name"] not in ("categorical", "ordinal"):
+            assert _laws.family_by_name(one["name"], one["links"][0]).name
+    (hurdle,) = [one for one in told if one["name"] == "hurdle_binomial"]
+    assert hurdle["links"] == ["logit", "probit", "cloglog"]
+
+
+def test_experiments_are_listed():
+    shown = succeed("reproduce", "--list")
+    assert all(name in shown for name in _EXPERIMENTS)
+    known = [experiment_named(name).name for name in _EXPERIMENTS]
+    assert known == list(_EXPERIMENTS)
+
+
+@pytest.mark.parametrize("command", ["bound", "plan"])
+def test_a_command_of_commands_shows_its_help(command):
+    assert succeed(command) == succeed(command, "-h")

@@ -44,7 +44,11 @@ def test_rows_for_a_width_are_planned():
         (("bound", "radius", "--rows", "0", "--cells", "6"), 2, "--rows"),
         (("bound", "robustness", "--share", "1.5"), 2, "--share"),
         (("plan", "rows", "--coefficients", "1,a", "--width", "0.2"), 1, "'1,a'"),
-        (("plan", "rows", "--coefficients", "1,1", "--width", "1", "--family", "pois"), 1, "pois"),
+        (
+            ("plan", "rows", "--coefficients", "1,1", "--width", "1", "--family", "poi"),
+            1,
+            "poi",
+        ),
         (("plan", "groups"), 2, "--parameters"),
     ],
 )

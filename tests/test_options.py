@@ -108,6 +108,7 @@ BAD = {
 
 BY_THE_DATA = {
     "family": ("gauss", "gauss"),
+    "success": ("yes", "yes"),
     "offset": ("nothing", "nothing"),
     "exposure": ("nothing", "nothing"),
     "trials": ("nothing", "nothing"),

@@ -51,6 +51,13 @@ def whole_number(
     raise SettingsError(f"{name} must be a whole number {span}; got {value!r}.")
 
 
+def level_name(level: object) -> str:
+    """What a level is called; whole numbers have no decimals, whatever their type."""
+    if isinstance(level, float) and level.is_integer():
+        return str(int(level))
+    return str(level)
+
+
 def finite_number(
     name: str, value: object, *, above: float = -np.inf, least: float = -np.inf
 ) -> float:

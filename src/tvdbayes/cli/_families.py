@@ -32,13 +32,32 @@ def written_names() -> list[str]:
     return [n.replace("X", x) for n in names for x in (INSIDE if "X" in n else ("",))]
 
 
-def run_families() -> None:
-    """Print the table."""
-    import click
-
-    from tvdbayes.cli._text import Column, paragraph, table
+def _of_every_name() -> list[dict[str, object]]:
+    """Name, outcomes and links of each family, and of each wrapper around each family of counts."""
     from tvdbayes.models.families import INSIDE
 
+    links_of = {name: links for name, _, links in named_families()}
+    return [
+        {
+            "name": name.replace("X", inside),
+            "outcomes": suits,
+            "links": links_of.get(inside, links).split(", "),
+        }
+        for name, suits, links in named_families()
+        for inside in (INSIDE if "X" in name else ("",))
+    ]
+
+
+def run_families(as_json: bool) -> None:
+    """Print the table, or the same for a machine; there the first link is the default, too."""
+    import click
+
+    from tvdbayes.cli._text import Column, echo_json, paragraph, table
+    from tvdbayes.models.families import INSIDE
+
+    if as_json:
+        echo_json({"families": _of_every_name()})
+        return
     heads = "--family", "outcomes", "--link"
     columns = zip(heads, zip(*named_families(), strict=True), strict=True)
     shown = table([Column(head, cells, left=True) for head, cells in columns], bold=True)

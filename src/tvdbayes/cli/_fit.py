@@ -1,5 +1,6 @@
 """``tvdbayes fit``: from what a user asks for to answers and a folder of results."""
 
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, redirect_stderr
@@ -23,6 +24,7 @@ from tvdbayes.cli._answers import (
 from tvdbayes.cli._commands import noted
 from tvdbayes.cli._stored import load_fit
 from tvdbayes.cli._text import echo_json, paragraph
+from tvdbayes.data.frames import read_stream
 from tvdbayes.data.sources import open_data, open_source
 from tvdbayes.data.table import AbstractSource
 from tvdbayes.fitting import Fit
@@ -30,6 +32,9 @@ from tvdbayes.fitting.predictions import new_cells
 from tvdbayes.fitting.run import fit_with
 from tvdbayes.report import render
 from tvdbayes.sampling.options import Options
+
+STANDARD_INPUT = "-"
+"""The data that another program writes, as in ``cat visits.csv | tvdbayes fit - ...``."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +68,11 @@ class Request:
         return cls(data, formula, sep, Options(resume=resume, **given), prior)
 
     def open(self) -> AbstractSource:
-        """The table in the file or files."""
+        """The table in the file or files, or what another program writes."""
         o = self.options
-        return open_source(
-            self.data, engine=o.engine, grid=o.grid, max_cells=o.max_cells, sep=self.sep
-        )
+        piped = self.data == STANDARD_INPUT
+        data = read_stream(sys.stdin.buffer, self.sep) if piped else self.data
+        return open_source(data, engine=o.engine, grid=o.grid, max_cells=o.max_cells, sep=self.sep)
 
     def options_for(self, source: AbstractSource) -> Options:
         """The options, with the rows of a prior encoded as those of the table."""

@@ -20,9 +20,17 @@ _SHARE = value_option(
 )
 
 
-@click.group()
-def bound() -> None:
+def _help_alone(ctx: click.Context) -> None:
+    """Show the help where no command follows."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+@click.group(invoke_without_command=True, subcommand_metavar="COMMAND ...")
+@click.pass_context
+def bound(ctx: click.Context) -> None:
     """Print a guarantee that holds at any number of rows."""
+    _help_alone(ctx)
 
 
 @bound.command()
@@ -59,9 +67,11 @@ def robustness(share: float, x_untouched: bool) -> None:
     click.echo(str(robustness_radius(share, contaminated_x=not x_untouched)))
 
 
-@click.group()
-def plan() -> None:
+@click.group(invoke_without_command=True, subcommand_metavar="COMMAND ...")
+@click.pass_context
+def plan(ctx: click.Context) -> None:
     """How many rows a study needs."""
+    _help_alone(ctx)
 
 
 @plan.command()

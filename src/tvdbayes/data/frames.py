@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from io import StringIO, TextIOWrapper
+from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -39,6 +39,8 @@ PARQUET, CSV = (".parquet", ".pq"), (".csv",)
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 """Characters that separate values in other files, with their names for messages."""
 
+_PARQUET_BEGINS = b"PAR1"
+
 _CHECKED_BYTES = 1 << 16
 """Binary files have zero bytes near their beginning: 64 KiB are enough to find one."""
 
@@ -62,6 +64,20 @@ def read_file(path: str | os.PathLike[str], sep: str = ",") -> pd.DataFrame:
             frame = read_lines(str(path), path, csv_names(path, sep), sep=sep)
     if not len(frame):
         raise DataError(f"{str(path)!r} has {len(frame.columns)} columns but no rows.")
+    return frame
+
+
+def read_stream(stream: BinaryIO, sep: str = ",") -> pd.DataFrame:
+    """The table in a stream of bytes, such as what another program writes: CSV, or Parquet."""
+    name, content = "standard input", stream.read()
+    with reading(name):
+        if content.startswith(_PARQUET_BEGINS):
+            frame = pd.read_parquet(BytesIO(content))
+        else:
+            names = _names_in(BytesIO(content), name, sep)
+            frame = read_lines(name, BytesIO(content), names, sep=sep)
+    if not len(frame):
+        raise DataError(f"{name!r} has {len(frame.columns)} columns but no rows.")
     return frame
 
 
@@ -121,20 +137,24 @@ def n_rows_of(path: str | os.PathLike[str]) -> int:
 def csv_names(path: Path, sep: str) -> Sequence[str]:
     """Read the column names in the first line of a file, or raise where it cannot be a table."""
     with path.open("rb") as file:
-        if b"\0" in file.read(_CHECKED_BYTES):
-            raise DataError(
-                f"{str(path)!r} is not UTF-8 text: it holds zero bytes, as spreadsheets and other "
-                "binary files do. Export it as CSV in UTF-8."
-            )
-        file.seek(0)
-        text = TextIOWrapper(file, encoding="utf-8-sig", newline="")
+        return _names_in(file, str(path), sep)
+
+
+def _names_in(file: BinaryIO, name: str, sep: str) -> Sequence[str]:
+    if b"\0" in file.read(_CHECKED_BYTES):
+        raise DataError(
+            f"{name!r} is not UTF-8 text: it holds zero bytes, as spreadsheets and other "
+            "binary files do. Export it as CSV in UTF-8."
+        )
+    file.seek(0)
+    with TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
         names = next(filter(None, csv.reader(text, delimiter=sep)), [])
     if not names:
-        raise DataError(f"{str(path)!r} is empty. Its first line must name the columns.")
+        raise DataError(f"{name!r} is empty. Its first line must name the columns.")
     other = [s for s in _SEPARATORS if s in names[0]]
     if len(names) == 1 and other:
         raise DataError(
-            f"{str(path)!r} has one column, {names[0]!r:.60}: its values seem to be separated by "
+            f"{name!r} has one column, {names[0]!r:.60}: its values seem to be separated by "
             f"{_SEPARATORS[other[0]]}. Read it with pandas.read_csv(..., sep={other[0]!r}) and "
             "pass the data frame."
         )

@@ -226,7 +226,9 @@ class EffectAnswers(AbstractFit):
 
 def _question(fit: EffectAnswers, posterior: Posterior, outcome: object) -> _Question:
     family = posterior.model.family
-    names = list(family.levels) if outcome is None else [outcome]
+    # The mean of a yes/no answer is the probability of a yes.
+    levels = () if family.binary else family.levels
+    names = list(levels) if outcome is None else [outcome]
     outcomes = tuple(outcome_numbers(family, names).tolist()) if names else None
     labels = tuple(f", P({_word(name)})" for name in names) or ("",)
     return _Question(fit, posterior, *fit._covariate_rows, outcomes, labels)

@@ -26,6 +26,7 @@ def fit(
     *,
     family: str | AbstractFamily = "poisson",
     link: str | None = None,
+    success: str | float | None = None,
     divergence: str | AbstractDivergence = "tvd",
     n_draws: int = 1000,
     seed: int = 0,
@@ -74,6 +75,9 @@ def fit(
         family such as ``Censored(Poisson(), 10)``.
     link : str, optional
         "log" for counts; "logit" (default), "probit" or "cloglog" otherwise.
+    success : str or number, optional
+        Which of the two answers of a "bernoulli" outcome that is text counts as 1; the second in
+        the order of the levels (of the alphabet) unless given. `Fit.summary` says which it is.
     divergence : str or AbstractDivergence
         "tvd", "kld" (maximum likelihood), "hellinger", "power" or "density_power". What is done
         with it is `refine`.

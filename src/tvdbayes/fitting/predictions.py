@@ -118,7 +118,7 @@ class PredictionAnswers(AbstractFit):
         _check_seed(seed)
         posterior = self._side(ordinary)
         family = posterior.model.family
-        if family.levels and kind in ("mean", "outcome"):
+        if family.levels and not family.binary and kind in ("mean", "outcome"):
             raise SettingsError(
                 f"The outcomes of {family.name!r} are names ({', '.join(family.levels[:3])}, ...), "
                 f'so there is no kind={kind!r} for them. Ask for kind="pmf", their probabilities, '

@@ -65,6 +65,7 @@ def survey_of(formula: str, data: Data, options: Options) -> Survey:
         open_source(data, engine=options.engine, grid=options.grid, max_cells=options.max_cells),
         family=options.family,
         link=options.link,
+        success=options.success,
         offset=options.offset,
         exposure=options.exposure,
         trials=options.trials,

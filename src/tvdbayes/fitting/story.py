@@ -303,6 +303,6 @@ def averages_of(fit: EffectAnswers) -> Averages:
             "fit.effects for them."
         )
     quantity = f"probability of {data.outcome}" if family.levels else f"expected {data.outcome}"
-    if family.binary and not family.levels:
-        quantity = f"probability of {data.outcome} = 1"
+    if family.binary:
+        quantity = f"probability of {data.outcome} = {family.levels[1] if family.levels else 1}"
     return Averages(quantity, tuple(levels), tuple(slopes), tuple(notes))

@@ -5,7 +5,7 @@ import pandas as pd
 
 from tvdbayes._errors import DataError, FamilyError, SettingsError
 from tvdbayes._typing import Array
-from tvdbayes._validate import is_number, not_numbers
+from tvdbayes._validate import did_you_mean, is_number, level_name, not_numbers
 from tvdbayes.data.table import Table, mostly_numbers, no_numbers
 from tvdbayes.formula.family_names import other_name
 from tvdbayes.models.families import (
@@ -15,6 +15,8 @@ from tvdbayes.models.families import (
     WRAPPERS,
     AbstractFamily,
     AbstractLink,
+    Bernoulli,
+    Binomial,
     Categorical,
     Ordinal,
 )
@@ -125,11 +127,20 @@ _MOST_LEVELS = 100
 
 
 def family_and_outcome(
-    family: str | AbstractFamily, link: str | None, table: Table, outcome: str
+    family: str | AbstractFamily,
+    link: str | None,
+    table: Table,
+    outcome: str,
+    *,
+    trials: str | float | None = None,
+    success: str | None = None,
 ) -> tuple[AbstractFamily, Array]:
     """The family, with levels read from the data where it needs them, and the outcome."""
     column = table.frame[outcome]
     family, link = named_here(family, link)
+    if family == Binomial.name and trials is None and _is_yes_or_no(column):
+        # As in other packages: a yes/no answer is one trial.
+        family = Bernoulli.name
     if isinstance(family, str) and family in BY_LEVELS:
         kind, some = family.capitalize(), ", ".join(map(repr, column.unique()[:2].tolist()))
         refuse_slips(
@@ -146,9 +157,54 @@ def family_and_outcome(
             found = Ordinal(levels, _link(link))
         return found, codes(table, outcome, found.levels)
     found = family_by_name(family, link)
+    if found.binary and not found.levels:
+        found = found.with_answers(_answers(table, outcome, success))
+    elif success is not None:
+        raise SettingsError(
+            f"The family {found.name!r} has no answers of which one is to be named; got "
+            f'success={success!r}. Leave it out, or use family="bernoulli".'
+        )
     if found.levels:
         return found, codes(table, outcome, found.levels)
     return found, numbers(table, outcome)
+
+
+def _is_yes_or_no(column: pd.Series) -> bool:
+    """Whether a column holds truth values, 0 and 1, or two names."""
+    values = column.unique()
+    return bool(np.isin(values, (0, 1)).all()) if holds_numbers(column) else len(values) == 2
+
+
+def _answers(table: Table, outcome: str, success: str | None) -> tuple[str, ...]:
+    """What the outcomes 0 and 1 are called; empty for numbers that are 0 and 1 themselves.
+
+    The second in the order of the data is 1, unless ``success=`` names the other.
+    """
+    column = table.frame[outcome]
+    values = column.unique()
+    if success is None and holds_numbers(column):
+        if len(values) == 2 and not _is_yes_or_no(column):
+            names = [level_name(value) for value in sorted(values.tolist())]
+            raise FamilyError(
+                f"The outcome {outcome!r} is {names[0]} or {names[1]}, not 0 or 1. Name the "
+                f"answer that counts as 1: success={names[1]}."
+            )
+        return ()
+    if success is None:
+        refuse_slips(table, outcome, "If these are two answers, name one by success=.")
+    if len(values) != 2:
+        shown = ", ".join(repr(level_name(value)) for value in values[:5].tolist())
+        raise DataError(
+            f"A yes/no outcome has two different values; {outcome!r} has {len(values):,}: "
+            f'{shown}{", ..." if len(values) > 5 else ""}. Repair it, or use family="categorical".'
+        )
+    first, second = _levels(column, ordered=False)
+    if success not in (None, first, second):
+        raise SettingsError(
+            f"No row of {outcome!r} is {success!r}.{did_you_mean(success, (first, second))} "
+            f"success= is {first!r} or {second!r}."
+        )
+    return (second, first) if success == first else (first, second)
 
 
 def named_here(
@@ -220,24 +276,17 @@ def _levels(column: pd.Series, ordered: bool) -> tuple[str, ...]:
             f"The outcome {column.name!r} has {len(levels)} different value(s); between 2 and "
             f"{_MOST_LEVELS} levels are needed."
         )
-    names = tuple(_name(level) for level in levels)
+    names = tuple(level_name(level) for level in levels)
     if len(set(names)) < len(names):
         raise DataError(f"Two levels of {column.name!r} read the same: {', '.join(names)}.")
     return names
-
-
-def _name(level: object) -> str:
-    """What a level is called; whole numbers have no decimals, whatever their type."""
-    if isinstance(level, float) and level.is_integer():
-        return str(int(level))
-    return str(level)
 
 
 def codes(table: Table, outcome: str, levels: tuple[str, ...], *, all_seen: bool = True) -> Array:
     """The number of each row's level, found by its name; a fit must have seen all of them."""
     column = table.frame[outcome]
     known = {name: number for number, name in enumerate(levels)}
-    names = [_name(value) for value in column.tolist()]
+    names = [level_name(value) for value in column.tolist()]
     unknown = np.array([name not in known for name in names])
     if unknown.any():
         raise DataError(

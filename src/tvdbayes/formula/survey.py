@@ -54,6 +54,7 @@ def survey(
     missing: Missing,
     collinear: Literal["error", "drop"],
     network: MLP | None = None,
+    success: str | None = None,
 ) -> Survey:
     """Read the columns that are used, check them, and encode them; see `fit` for the arguments."""
     one_of("collinear", collinear, ("error", "drop"))
@@ -65,7 +66,9 @@ def survey(
     added = [name for name in (offset, exposure) if name is not None]
     used = [reading.outcome, *covariates, *added, *exact[1:]]
     table = source.table(used, weights, missing, exact)
-    family, y = family_and_outcome(family, link, table, reading.outcome)
+    family, y = family_and_outcome(
+        family, link, table, reading.outcome, trials=trials, success=success
+    )
     n_trials = trials_of(table, trials, family)
     family.check_outcomes(y[table.index], n_trials[table.index], table.unit, table.rows)
     if family.n_main > 1 and added:

@@ -162,7 +162,7 @@ def _law(family: str | AbstractFamily, link: str | None) -> AbstractFamily:
     """The family, which must have one predictor."""
     here, link = named_here(family, link)
     law = None if here in BY_LEVELS else family_by_name(here, link)
-    if law is None or law.levels or len(law.predictors) > 1:
+    if law is None or (law.levels and not law.binary) or len(law.predictors) > 1:
         name = family if isinstance(family, str) else type(family).__name__
         raise FamilyError(
             f"The family {name!r} has several predictors, which rows on a cluster are not fitted "

@@ -11,7 +11,7 @@ from numbers import Real
 from typing import Any
 
 from tvdbayes._errors import DataError, FamilyError, SettingsError
-from tvdbayes._validate import is_number, whole_number
+from tvdbayes._validate import is_number, level_name, whole_number
 
 Check = Callable[[str, Any], Any]
 
@@ -147,6 +147,13 @@ def family(name: str, value: Any) -> Any:
     if not isinstance(value, str | AbstractFamily):
         raise FamilyError(f"{name} must be a name or a family such as Poisson(); got {value!r}.")
     return value
+
+
+def answer(name: str, value: Any) -> Any:
+    """The name of an answer, which may be given as a number or a truth value; or None."""
+    if not isinstance(value, str | Real | None):
+        raise SettingsError(f"{name} must be one of the answers of the outcome; got {value!r}.")
+    return None if value is None else level_name(value)
 
 
 def number_or_column(name: str, value: Any) -> Any:

@@ -58,6 +58,13 @@ class Options:
             *("link", kind.link),
         ),
     ] = None
+    success: Annotated[
+        str | None,
+        Option(
+            "The answer of a yes/no outcome that counts as 1; the second in order unless given.",
+            *(kind.answer, "ANSWER"),
+        ),
+    ] = None
     divergence: Annotated[
         "AbstractDivergence",
         kind.named(

@@ -202,7 +202,8 @@ class Posterior:
         found = summarise(
             self.param_names, self.draws, self.kld_draws, interval, kind=kind, rope=rope
         )
-        return replace(found, note=str(rows_used(self) or ""))
+        notes = self.model.family.yes_in_words, str(rows_used(self) or "")
+        return replace(found, note="\n".join(filter(None, notes)))
 
     def require_coefficients(self, wanted: str, instead: str) -> None:
         """Raise where parameters mean nothing one by one: what is wanted of them, what else to ask.

@@ -79,6 +79,15 @@ class AbstractFamily(ABC):
         """Names of the outcomes 0, 1, ..., where outcomes are names."""
         return ()
 
+    def with_answers(self, names: tuple[str, ...]) -> "AbstractFamily":
+        """The same law of a yes/no outcome whose answers 0 and 1 have these names."""
+        raise NotImplementedError(f"{type(self).__name__} is no law of a yes/no outcome.")
+
+    @property
+    def yes_in_words(self) -> str:
+        """Which of two named answers counts as 1, in a sentence; empty for other outcomes."""
+        return ""
+
     @property
     def needs_trials(self) -> bool:
         """Whether outcomes are counted out of a known number of trials."""

@@ -12,7 +12,7 @@ References
 Loader, C. (2000). Fast and accurate computation of binomial probabilities.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -61,6 +61,8 @@ class Bernoulli(AbstractFamily):
     ----------
     link : AbstractLink
         `Logit`, `Probit` or `Cloglog`.
+    levels : tuple of str
+        What the data call the outcomes 0 and 1; empty where they are numbers.
 
     Examples
     --------
@@ -77,14 +79,32 @@ class Bernoulli(AbstractFamily):
     """
 
     link: AbstractLink = field(default_factory=Logit)
+    # Names change no probability, so that laws with and without them are equal.
+    levels: tuple[str, ...] = field(default=(), compare=False)
 
     name: ClassVar[str] = "bernoulli"
-    suits: ClassVar[str] = "0 or 1"
+    suits: ClassVar[str] = "0 or 1, or two names"
     needs: ClassVar[str] = "outcomes that are 0 or 1"
     binary: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_link(self.link)
+        named = all(isinstance(level, str) for level in self.levels)
+        if self.levels and not (named and len(set(self.levels)) == len(self.levels) == 2):
+            raise SettingsError(
+                f'levels must be the names of the outcomes 0 and 1, such as ("no", "yes"); got '
+                f"{self.levels!r}."
+            )
+
+    def with_answers(self, names: tuple[str, ...]) -> "Bernoulli":
+        return replace(self, levels=names)
+
+    @property
+    def yes_in_words(self) -> str:
+        if not self.levels:
+            return ""
+        no, yes = self.levels
+        return f"The answer {yes!r} counts as 1, {no!r} as 0."
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         value, first, second = self.link.log_tail(y > 0, eta[0])
