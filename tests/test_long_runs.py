@@ -99,18 +99,38 @@ def shown_at_last(text):
     return ""
 
 
-@pytest.mark.parametrize("slow", [False, True])
-def test_a_notebook_shows_progress_of_what_is_slow_and_cleans_up(slow, monkeypatch, capsys):
+def in_a_notebook(monkeypatch, patience):
     monkeypatch.delenv("TVDBAYES_PROGRESS", raising=False)
     monkeypatch.setitem(sys.modules, "ipykernel", object())
-    monkeypatch.setattr(_progress, "_PATIENCE", 0.05 if slow else 60)
+    monkeypatch.setattr(_progress, "_PATIENCE", patience)
+    monkeypatch.setattr(_progress, "monotonic", iter(range(1_000_000)).__next__)
+
+
+def test_a_notebook_shows_that_something_slow_is_under_way_and_cleans_up(monkeypatch, capsys):
+    in_a_notebook(monkeypatch, 0.02)
+    seen = ""
+
+    def shown():
+        nonlocal seen
+        seen += capsys.readouterr().err
+        return seen
+
     with _progress.progress_bar(None, "7 draws") as report:
-        if slow:
-            # Before the first draw there is something to see.
-            seen = shown_at_last(lambda: capsys.readouterr().err)
-            assert seen == "\r7 draws: 0%"
+        # Before the first draw there is something to see, and it moves.
+        assert shown_at_last(lambda: "2 s" in shown())
+        assert seen.startswith("\r7 draws: 1 s\r7 draws: 2 s")
         report(1, 2)
-    assert capsys.readouterr().err == ("\r7 draws: 50%\r            \r" if slow else "")
+    lines = shown().split("\r")
+    assert "7 draws: 50%" in lines
+    assert lines[-2].strip() == lines[-1] == ""
+    assert len(lines[-2]) >= len("7 draws: 50%")
+
+
+def test_a_notebook_shows_nothing_of_what_is_quick(monkeypatch, capsys):
+    in_a_notebook(monkeypatch, 60)
+    with _progress.progress_bar(None, "7 draws") as report:
+        report(1, 2)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_terminal_shows_a_bar_before_the_first_draw(monkeypatch):

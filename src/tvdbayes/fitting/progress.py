@@ -4,12 +4,13 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Timer
+from threading import Event, Thread
+from time import monotonic
 
 Report = Callable[[int, int], None]
 
 _PATIENCE = 1.0
-"""Seconds before anything is shown."""
+"""Seconds before anything is shown, and between two looks at a bar in a notebook."""
 
 
 @contextmanager
@@ -43,19 +44,24 @@ def _bar(label: str, at_once: bool) -> Iterator[Report]:
         def update(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
-        with _after_a_second(lambda: bar.update(task, visible=True)):
+        with _each_second(lambda: bar.update(task, visible=True)):
             yield update
 
 
 @contextmanager
 def _line(label: str, at_once: bool) -> Iterator[Report]:
-    """In a notebook: a line of text that is written over, since widgets may not be installed."""
+    """In a notebook: a line of text that is written over, since widgets may not be installed.
+
+    Until there is something to report it counts the seconds.
+    """
     share, shown = 0.0, ""
-    visible = at_once
+    visible, start = at_once, monotonic()
 
     def show() -> None:
         nonlocal shown, visible
-        visible, shown = True, f"{label}: {share:.0%}"
+        far = f"{share:.0%}" if share else f"{monotonic() - start:.0f} s"
+        # No shorter than what it is written over.
+        visible, shown = True, f"{label}: {far}".ljust(len(shown))
         print(f"\r{shown}", end="", file=sys.stderr, flush=True)
 
     def update(done: int, total: int) -> None:
@@ -65,7 +71,7 @@ def _line(label: str, at_once: bool) -> Iterator[Report]:
             show()
 
     try:
-        with _after_a_second(show):
+        with _each_second(show):
             yield update
     finally:
         if shown:
@@ -73,13 +79,18 @@ def _line(label: str, at_once: bool) -> Iterator[Report]:
 
 
 @contextmanager
-def _after_a_second(show: Callable[[], None]) -> Iterator[None]:
-    """Show what is under way if it takes longer, also while there is nothing to report yet."""
-    timer = Timer(_PATIENCE, show)
-    timer.daemon = True
-    timer.start()
+def _each_second(show: Callable[[], None]) -> Iterator[None]:
+    """Show what is under way after a second, and every second, also while nothing is reported."""
+    over = Event()
+
+    def again() -> None:
+        while not over.wait(_PATIENCE):
+            show()
+
+    thread = Thread(target=again, daemon=True)
+    thread.start()
     try:
         yield
     finally:
-        timer.cancel()
-        timer.join()
+        over.set()
+        thread.join()
