@@ -137,10 +137,15 @@ def run(quick=False):
             for kind in list(kinds)[: 1 if quick else None]:
                 lines.append(compare((model, n, p, kind), n_sets))
                 print(*lines[-1], flush=True)
+    table(lines).publish()
+
+
+def table(lines):
+    """The settings that were run, and in how many of them the default is near the best."""
     over = np.array([line[-2] for line in lines])
     clean = [line for line in lines if line[1] == "none"]
     worse = [f"{line[0]}, {line[1]} ({line[-2]:.2f})" for line in lines if line[-2] > 1.2]
-    Table(
+    return Table(
         "default",
         "default",
         f"Error (geometric mean over data sets of the RMSE over coefficients) divided by that of "
@@ -153,7 +158,7 @@ def run(quick=False):
         ("setting", "wrong rows", "sets", "oracle", *METHODS, "over best", "MC error"),
         lines,
         made_on="two cores",
-    ).publish()
+    )
 
 
 def in_r(sets, law, **options):
