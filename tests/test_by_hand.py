@@ -118,6 +118,7 @@ def test_a_threshold_is_a_rank_of_the_clean_data_sets():
         *([np.zeros(99)] * 4),
         surprise=np.random.default_rng(0).permutation(99) + 0.0,
         dropped=np.zeros(99),
+        of_clusters=np.zeros(99),
     )
     assert chance.threshold(0.1) == 89.0
     assert chance.threshold(0.005) == np.inf

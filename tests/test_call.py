@@ -32,6 +32,7 @@ def table(n=60):
     y[:5] += 9
     gaps = z.astype(float)
     gaps[[5, 9]] = np.nan
+    g = np.random.default_rng(5).choice(["a", "b", "c"], n)
     return pd.DataFrame(
         {
             "y": y,
@@ -48,6 +49,9 @@ def table(n=60):
             "large": rng.poisson(30 + 9 * z),
             "gaps": gaps,
             "twice": 2 * z,
+            "patient": np.arange(n) // 2,
+            "stratum": g,
+            "within": [f"{name}{i % 7}" for i, name in enumerate(g)],
         }
     )
 
@@ -101,6 +105,12 @@ CASES = {
         ("s ~ 1", {"family": "binomial", "trials": 7}),
     ],
     "weights": [("y ~ 1", {"weights": "times"})],
+    "clusters": [("y ~ z", {"clusters": "patient"})],
+    "strata": [
+        ("y ~ z", {"strata": "stratum"}),
+        ("y ~ z", {"strata": "stratum", "clusters": "within"}),
+    ],
+    "sampling_weights": [("y ~ z", {"sampling_weights": "years"})],
     "partition": [
         ("y ~ x", {"partition": "distinct"}),
         ("y ~ x", {"partition": "singletons"}),

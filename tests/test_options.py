@@ -113,6 +113,9 @@ BY_THE_DATA = {
     "exposure": ("nothing", "nothing"),
     "trials": ("nothing", "nothing"),
     "weights": ("nothing", "nothing"),
+    "clusters": ("nothing", "nothing"),
+    "strata": ("nothing", "nothing"),
+    "sampling_weights": ("nothing", "nothing"),
     "predictors": ("zero ~ age", {"zero": "~ age"}),
     "device": ("abacus", "abacus"),
 }

@@ -130,6 +130,7 @@ def misfit_upper(
                 "A fit is judged at its own parameters, on its own groups. Pass its model to judge "
                 "others: misfit_upper(posterior.model, cells, theta=...)."
             )
+        require_independent_rows(fitted)
         if _same(fitted.cells, cells):
             raise SettingsError(
                 "These are the rows that the parameters were fitted to, so the bound would not "
@@ -184,6 +185,7 @@ def misfit_split(
     without these rows.
     """
     _check(delta, design)
+    require_independent_rows(posterior)
     half, second = fitted_half(posterior)
     return _bound(
         *(half.model, half.minimiser, half.partition, half.cells, second),
@@ -192,6 +194,17 @@ def misfit_split(
         who="the model fitted to one half of the rows",
         chosen="family, columns and options",
     )
+
+
+def require_independent_rows(posterior: Posterior) -> None:
+    """Raise for a fit whose rows belong together or were sampled with unequal probabilities."""
+    if posterior.units is not None:
+        raise SettingsError(
+            "A guarantee holds for rows that were drawn independently and with equal probability; "
+            "those of this fit belong together, or stand for more or fewer of the population "
+            "(clusters=, strata=, sampling_weights=). Ask for misfit() without a certificate, "
+            "whose floor is that of clusters."
+        )
 
 
 def fitted_half(posterior: Posterior) -> tuple[Posterior, Cells]:

@@ -24,6 +24,7 @@ from tvdbayes.report import INTERVAL, Story
 from tvdbayes.results.rows import SCORES
 from tvdbayes.results.tree import to_tree
 from tvdbayes.sampling.options import Options
+from tvdbayes.sampling.statements import sampled
 from tvdbayes.sampling.summary import AbstractTable, Summary
 
 _SHOWN = 10
@@ -118,6 +119,8 @@ def _told(story: Story) -> list[str]:
     ]
     if story.summary is not None:
         parts.append(_coefficients(story, story.summary))
+    if said := sampled(posterior):
+        parts.append(paragraph(plain(said)))
     if story.rows_used is not None:
         parts.append(f"{heading('Rows used')}\n{paragraph(plain(story.rows_used))}")
     if story.misfit is not None:
@@ -131,6 +134,7 @@ def _facts(story: Story) -> dict[str, Any]:
         "divergence": posterior.divergence.name,
         "refine": posterior.refine,
         "n_cells": posterior.cells.n_cells,
+        "random_weights": sampled(posterior) or None,
         "rows_used": None if story.rows_used is None else plain(story.rows_used),
         "rounding": None if story.fit.rounded is None else str(story.fit.rounded),
         "n_left_out": story.fit.n_left_out,

@@ -6,6 +6,7 @@ same bits as the one that was saved.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from tvdbayes._errors import DataError
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes._validate import is_number
 from tvdbayes.data.cells import distinct_rows, totals
+from tvdbayes.data.sampling_units import relative_weights
 from tvdbayes.data.table import Table
 
 _NAMED_LEVELS = 20
@@ -121,6 +123,8 @@ class FitData:
         an entry for each distinct row.
     n_dropped : int
         How many of these an engine has left out, for a gap or a weight of zero.
+    clusters, strata, sampling_weights : str
+        Columns that say which rows belong together and what they stand for, None where none does.
     """
 
     columns: dict[str, Column]
@@ -134,6 +138,23 @@ class FitData:
     weights: str | None = None
     n_grouped: int | None = None
     n_dropped: int = 0
+    clusters: str | None = None
+    strata: str | None = None
+    sampling_weights: str | None = None
+
+    @property
+    def sampling(self) -> tuple[str, ...]:
+        """The columns that say which rows belong together and what they stand for."""
+        columns = (self.clusters, self.strata, self.sampling_weights)
+        return tuple(name for name in columns if name is not None)
+
+    @cached_property
+    def stands_for(self) -> Array:
+        """How many rows each distinct row stands for, (r,), in all as many as there are."""
+        if self.sampling_weights is None:
+            return self.counts
+        weights = self.columns[self.sampling_weights].values.astype(float)
+        return self.counts * relative_weights(self.counts, weights)
 
     @property
     def weighted(self) -> bool:
@@ -150,7 +171,7 @@ class FitData:
         columns = {name: self.columns[name] for name in names}
         together = (np.zeros(len(self.counts), np.intp), 1)
         index, first = distinct_rows([together, *(c.codes() for c in columns.values())])
-        weights = totals(index, self.counts, len(first))
+        weights = totals(index, self.stands_for, len(first))
         return {name: column.take(first) for name, column in columns.items()}, weights
 
 

@@ -25,7 +25,6 @@ from sklearn.utils.validation import (
 from tvdbayes._errors import DataError, FamilyError, listing
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes._validate import one_of
-from tvdbayes.data.cells import Cells
 from tvdbayes.estimators.rows import (
     Rows,
     counts_of,
@@ -65,7 +64,16 @@ class AbstractEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     posterior_: Posterior = field(init=False)
     _kept: BoolArray = field(init=False)
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        clusters: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
+        sampling_weights: ArrayLike | None = None,
+    ) -> Self:
         """Draw from the posterior.
 
         Parameters
@@ -76,12 +84,18 @@ class AbstractEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             Counts, which are whole numbers; or classes, numbers or text.
         sample_weight : (n,), optional
             How many times each row counts.
+        clusters, strata : (n,), optional
+            Labels of rows that belong together, and of the strata that rows or clusters were drawn
+            from.
+        sampling_weights : (n,), optional
+            How many of the population each row stands for, above 0, on any scale.
 
         Returns
         -------
         self
         """
-        rows, law = self._understood(training_rows(self, X, y, sample_weight))
+        sampling = {"clusters": clusters, "strata": strata, "sampling_weights": sampling_weights}
+        rows, law = self._understood(training_rows(self, X, y, sample_weight, **sampling))
         self._fit_rows(rows, law)
         return self
 
@@ -106,9 +120,11 @@ class AbstractEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self._kept = (rows.x != 0).any(axis=0)
         kept = (name for name, keep in zip(rows.names, self._kept, strict=True) if keep)
         names = ("Intercept", *kept)
-        cells = Cells.from_rows(self._design(rows.x), rows.y, weights=rows.weights, names=names)
+        cells, units = rows.cells(self._design(rows.x), names)
         check_table(cells, law, Linear(), options.ridge)
-        self.posterior_ = posterior_bootstrap(Model(law, predictor), cells, **options.of_draws)
+        self.posterior_ = posterior_bootstrap(
+            Model(law, predictor), cells, units=units, **options.of_draws
+        )
 
     def _design(self, x: Array) -> Array:
         return np.column_stack([np.ones(len(x)), x[:, self._kept]])

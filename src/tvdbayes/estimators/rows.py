@@ -7,18 +7,23 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import (
     _check_sample_weight,
+    check_consistent_length,
     check_is_fitted,
+    column_or_1d,
     validate_data,
 )
 
 from tvdbayes._errors import DataError, TVDBayesWarning, listing, warn
-from tvdbayes._typing import Array
+from tvdbayes._typing import Array, BoolArray
+from tvdbayes.data.cells import Cells, compress
+from tvdbayes.data.sampling_units import Labels, SamplingUnits, relative_weights
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.predictors import dependent_columns
 
@@ -37,21 +42,87 @@ class Rows:
         How many times each row counts.
     names : tuple of str
         Of the columns of x.
+    sampled : Sampled
+        Which rows belong together, and what they stand for.
     """
 
     x: Array
     y: NDArray[Any]
     weights: Array
     names: tuple[str, ...]
+    sampled: "Sampled"
 
     def used(self) -> "Rows":
         """Those of positive weight: it is as if the others had never been there."""
         used = self.weights > 0
-        return Rows(self.x[used], self.y[used], self.weights[used], self.names)
+        of_rows = (self.x[used], self.y[used], self.weights[used])
+        return Rows(*of_rows, self.names, self.sampled.take(used))
+
+    def cells(self, design: Array, names: tuple[str, ...]) -> tuple[Cells, SamplingUnits | None]:
+        """The table of these rows with columns (n, p), and what is exchangeable in it."""
+        sampled, mass = self.sampled, self.weights
+        relative = None
+        if sampled.weights is not None:
+            relative = relative_weights(self.weights, sampled.weights)
+            mass = mass * relative
+        made = compress(design, self.y, weights=mass, names=names)
+        units = SamplingUnits.of_rows(
+            made.cell_of_row,
+            made.cells.n_cells,
+            self.weights,
+            clusters=sampled.labels("clusters"),
+            strata=sampled.labels("strata"),
+            weights=relative,
+        )
+        return made.cells, units
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """How rows were sampled: labels (n,) of clusters and strata, and sampling weights (n,)."""
+
+    clusters: NDArray[Any] | None = None
+    strata: NDArray[Any] | None = None
+    weights: Array | None = None
+
+    @classmethod
+    def of(cls, x: Array, **given: ArrayLike | None) -> "Sampled":
+        """What was given to `fit`, checked."""
+        found = {name: None if v is None else column_or_1d(v) for name, v in given.items()}
+        for name, values in found.items():
+            if values is not None:
+                check_consistent_length(x, values)
+                gaps = pd.isna(values)
+                if gaps.any():
+                    raise DataError(f"{name} must have no gaps; {listing(gaps, values, 'row')}.")
+        weights = found.pop("sampling_weights")
+        if weights is not None:
+            weights = numbers(weights)
+            wrong = ~((weights > 0) & np.isfinite(weights))
+            if wrong.any():
+                raise DataError(
+                    "sampling_weights must be finite and above 0; "
+                    f"{listing(wrong, weights, 'row')}. Leave out rows that stand for nobody."
+                )
+        return cls(found["clusters"], found["strata"], weights)
+
+    def take(self, used: BoolArray) -> "Sampled":
+        """Those of some rows."""
+        parts = (self.clusters, self.strata, self.weights)
+        return Sampled(*(part if part is None else part[used] for part in parts))
+
+    def labels(self, name: str) -> Labels | None:
+        """The labels of clusters or strata by number."""
+        values = getattr(self, name)
+        return None if values is None else Labels.of(pd.Series(values))
 
 
 def training_rows(
-    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+    estimator: BaseEstimator,
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    **sampling: ArrayLike | None,
 ) -> Rows:
     """Rows, outcomes and weights, checked as scikit-learn does."""
     _refuse_text(X)
@@ -71,7 +142,7 @@ def training_rows(
             f"sample_weight counts rows, but adds up to {weights.sum():g}; at least 2 are needed. "
             "Multiply weights that are shares by the number of rows."
         )
-    return Rows(x, outcome, weights, _column_names(estimator))
+    return Rows(x, outcome, weights, _column_names(estimator), Sampled.of(x, **sampling))
 
 
 def new_x(estimator: BaseEstimator, X: ArrayLike) -> Array:

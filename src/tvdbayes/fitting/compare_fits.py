@@ -79,6 +79,11 @@ def compare(
         if not isinstance(one, Fit):
             raise SettingsError(f"compare takes fits; got a {type(one).__name__}.")
     named = dict(fits) if isinstance(fits, Mapping) else _named(fits)
+    if any(one.posterior.units for one in named.values()):
+        raise DataError(
+            "Fits with clusters=, strata= or sampling_weights= cannot be compared by compare yet. "
+            "Compare their cross_validate(), which holds out whole clusters."
+        )
     if any(one.data.weights or one.data.weighted for one in named.values()):
         raise DataError(
             "Fits with a weights column, or whose equal rows were put together, cannot be compared "

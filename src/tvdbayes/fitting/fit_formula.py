@@ -34,6 +34,9 @@ def fit(
     exposure: str | None = None,
     trials: str | int | None = None,
     weights: str | None = None,
+    clusters: str | None = None,
+    strata: str | None = None,
+    sampling_weights: str | None = None,
     partition: str | AbstractPartition = "auto",
     alpha: float = 0.0,
     base_measure: Cells | BaseMeasure | None = None,
@@ -89,6 +92,13 @@ def fit(
         Column, or number for all rows; needed by "binomial".
     weights : str, optional
         Column of frequency weights: a weight of 2 is that row twice.
+    clusters : str, optional
+        Column of labels of rows that belong together, such as the visits of a patient: a draw gives
+        each cluster one random weight, so that intervals allow for any dependence within clusters.
+    strata : str, optional
+        Column of labels of the strata that rows, or whole clusters, were drawn from.
+    sampling_weights : str, optional
+        Column of how many of the population each row stands for, above 0, on any scale.
     partition : str or AbstractPartition
         Which rows are compared together, to see which are too many. "auto": those with equal x
         where these repeat, else an ensemble of groups of nearby x ("kmeans"). "singletons" is the

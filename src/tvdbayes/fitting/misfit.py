@@ -102,7 +102,8 @@ class MisfitAnswers(AbstractFit):
             }
         route = None if posterior.kept_rows is None else posterior.kept_rows.route
         if route not in (None, "ordinary"):
-            wrong = wrong_share(self._dropped, posterior.cells.n_obs, chance.dropped)
+            n_obs = posterior.cells.n_obs * posterior.worth
+            wrong = wrong_share(self._dropped, n_obs, chance.dropped)
         return replace(
             misfit(share, chance.distance, interval),
             by=levels,
@@ -318,7 +319,7 @@ def levels_of(fit: AbstractFit, by: By) -> tuple[list[str], Array, Array]:
                 "alone. Ask by a covariate; rows() says which outcomes stand out."
             )
         labels = data.columns[by].series().to_numpy(dtype=object)
-        cell, weight = data.cell, data.counts
+        cell, weight = data.cell, data.stands_for
     else:
         given = np.asarray(by, dtype=object)
         if given.shape != fit.cell_of_row.shape:
@@ -329,7 +330,7 @@ def levels_of(fit: AbstractFit, by: By) -> tuple[list[str], Array, Array]:
         used = np.flatnonzero(data.row >= 0)
         labels, cell = given[used], fit.cell_of_row[used]
         # Rows of one distinct row share its weight.
-        weight = (data.counts / np.bincount(data.row[used]))[data.row[used]]
+        weight = (data.stands_for / np.bincount(data.row[used]))[data.row[used]]
     names, code = _coded(labels)
     if len(names) > _MOST_LEVELS:
         raise DataError(

@@ -353,7 +353,7 @@ def _check_column(column: Column) -> None:
 
 
 def _check_data(data: FitData) -> None:
-    uses = (data.outcome, data.offset, data.exposure, data.trials)
+    uses = (data.outcome, data.offset, data.exposure, data.trials, *data.sampling)
     if not {use for use in uses if isinstance(use, str)} <= set(data.columns):
         raise StorageError("its data lack a column that was used")
     if not (np.isfinite(data.counts) & (data.counts > 0)).all():

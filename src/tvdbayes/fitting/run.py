@@ -30,7 +30,7 @@ from tvdbayes.data.sources import Data, open_data, open_source
 from tvdbayes.fitting.predictions import read_rows
 from tvdbayes.fitting.progress import Report, progress_bar
 from tvdbayes.formula.design import check_table
-from tvdbayes.formula.survey import Survey, survey
+from tvdbayes.formula.survey import SamplingColumns, Survey, survey
 from tvdbayes.models.predictors import Linear
 from tvdbayes.objective.divergences import KLD
 from tvdbayes.objective.partitions import Distinct
@@ -70,6 +70,7 @@ def survey_of(formula: str, data: Data, options: Options) -> Survey:
         exposure=options.exposure,
         trials=options.trials,
         weights=options.weights,
+        sampling=SamplingColumns(options.clusters, options.strata, options.sampling_weights),
         predictors=options.predictors,
         network=options.network,
         missing=options.missing,
@@ -91,6 +92,7 @@ def draw(found: Survey, options: Options, progress: Report | None) -> Posterior:
         found.model,
         found.cells,
         **options.of_draws,
+        units=found.units,
         resume=None if resume is None else resume.posterior,
         progress=progress,
     )
@@ -143,6 +145,8 @@ def _moved(fit: AbstractFit, coarsening: Coarsening) -> tuple[Array, int]:
     y, mass = _outcomes(fit, read_rows(fit, open_data(sample)))
     if fit.data.weights is not None:
         mass = mass * sample[fit.data.weights].to_numpy(float)[:, None]
+    if fit.data.sampling_weights is not None:
+        mass = mass * sample[fit.data.sampling_weights].to_numpy(float)[:, None]
     rows = read_rows(fit, open_data(rounded))
     at = np.repeat(rows.number, y.size)
     possible = mass.ravel() > 0

@@ -8,8 +8,9 @@ import numpy as np
 
 from tvdbayes._errors import DataError
 from tvdbayes._typing import BoolArray
+from tvdbayes.fitting.clusters import ClusterAnswers
 from tvdbayes.fitting.effects import EffectAnswers, levels_of_column
-from tvdbayes.fitting.misfit import MisfitAnswers, suspicious_of
+from tvdbayes.fitting.misfit import suspicious_of
 from tvdbayes.report import INTERVAL, Averages, Story, covariates, listed, render
 from tvdbayes.results.base import AbstractFit
 from tvdbayes.results.findings import Check, Finding, Level, better_family, flat_ranges
@@ -17,11 +18,14 @@ from tvdbayes.results.misfit import Misfit
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.statements import (
     FALSE_ALARM,
+    FEW_CLUSTERS,
     differing,
     far_draws,
+    few_clusters,
     few_groups,
     is_frequent,
     rows_used,
+    sampled,
     small_groups,
     unsure,
 )
@@ -47,7 +51,7 @@ def check(fit: AbstractFit, misfit: Misfit | None) -> Check:
 
     The rules, and how often each reports something on clean data, are in `sampling.statements`.
     """
-    looks = (_search, _groups, _rows_used, _ties, _draws, _difference, _others)
+    looks = (_search, _sampling, _groups, _rows_used, _ties, _draws, _difference, _others)
     found = [Finding(*one) for one in chain.from_iterable(look(fit) for look in looks)]
     if misfit is not None:
         found.append(Finding("note" if misfit.lower else "good", "misfit", misfit.about_share))
@@ -76,6 +80,15 @@ def _search(fit: AbstractFit) -> Found:
             yield level, about, f"{uncertain} of {n} draws {ends.badly}."
         if n and not gone and not uncertain:
             yield "good", about, f"All {n} draws {ends.well}."
+
+
+def _sampling(fit: AbstractFit) -> Found:
+    posterior = fit.posterior
+    if posterior.units is None:
+        return
+    if few_clusters(posterior):
+        yield "note", "sampling", FEW_CLUSTERS.format(n=posterior.units.n_units)
+    yield "good", "sampling", sampled(posterior)
 
 
 def _groups(fit: AbstractFit) -> Found:
@@ -192,7 +205,7 @@ def _others(fit: AbstractFit) -> Found:
         yield "note", "family", str(better)
 
 
-class ReportAnswers(EffectAnswers, MisfitAnswers):
+class ReportAnswers(EffectAnswers, ClusterAnswers):
     """Methods of `Fit` that look for problems, and that write a page of the answers."""
 
     def check(self, *, misfit: bool = True) -> Check:

@@ -6,14 +6,15 @@ from typing import Literal
 
 import numpy as np
 
-from tvdbayes._errors import CollinearWarning, FormulaError, SettingsError, warn
-from tvdbayes._typing import IntArray
+from tvdbayes._errors import CollinearWarning, DataError, FormulaError, SettingsError, warn
+from tvdbayes._typing import Array, IntArray
 from tvdbayes._validate import one_of
-from tvdbayes.data.cells import Cells, compress
+from tvdbayes.data.cells import Cells, Compressed, compress
 from tvdbayes.data.fit_data import Column, FitData
 from tvdbayes.data.grid import Coarsening
-from tvdbayes.data.table import AbstractSource, Missing
-from tvdbayes.formula.columns import family_and_outcome, offsets, trials_of
+from tvdbayes.data.sampling_units import Labels, SamplingUnits, relative_weights
+from tvdbayes.data.table import AbstractSource, Missing, Table
+from tvdbayes.formula.columns import family_and_outcome, numbers, offsets, trials_of
 from tvdbayes.formula.design import Design, learn_design, read_further, without_dependent
 from tvdbayes.formula.guard import Reading, read_formula
 from tvdbayes.models.families import AbstractFamily
@@ -38,6 +39,51 @@ class Survey:
     cell_of_row: IntArray
     data: FitData
     coarsening: Coarsening | None
+    units: SamplingUnits | None
+
+
+@dataclass(frozen=True)
+class SamplingColumns:
+    """The names of these columns; None where there is none."""
+
+    clusters: str | None = None
+    strata: str | None = None
+    weights: str | None = None
+
+    @property
+    def used(self) -> list[str]:
+        """Those that are there."""
+        return [name for name in (self.clusters, self.strata, self.weights) if name is not None]
+
+    def rows_stood_for(self, table: Table) -> Array | None:
+        """How many rows each row of a distinct row stands for, relative to the others."""
+        if self.weights is None:
+            return None
+        weights = numbers(table, self.weights)
+        if (weights <= 0).any():
+            raise DataError(
+                f"sampling_weights={self.weights!r} must be above 0; "
+                f"{table.listing(weights <= 0, weights)}. Drop rows that stand for nobody, or "
+                "count rows with weights=."
+            )
+        return relative_weights(table.counts, weights)
+
+    def units(self, table: Table, made: Compressed, weights: Array | None) -> SamplingUnits | None:
+        """What is exchangeable; None where it is the rows."""
+        if not self.used:
+            return None
+        return SamplingUnits.of_rows(
+            made.cell_of_row,
+            made.cells.n_cells,
+            table.counts,
+            clusters=_labels(table, self.clusters),
+            strata=_labels(table, self.strata),
+            weights=weights,
+        )
+
+
+def _labels(table: Table, name: str | None) -> Labels | None:
+    return None if name is None else Labels.of(table.frame[name])
 
 
 def survey(
@@ -55,6 +101,7 @@ def survey(
     collinear: Literal["error", "drop"],
     network: MLP | None = None,
     success: str | None = None,
+    sampling: SamplingColumns | None = None,
 ) -> Survey:
     """Read the columns that are used, check them, and encode them; see `fit` for the arguments."""
     one_of("collinear", collinear, ("error", "drop"))
@@ -64,7 +111,9 @@ def survey(
     exact = [reading.outcome, *([trials] if isinstance(trials, str) else [])]
     covariates = [*reading.columns, *(c for r in further.values() for c in r.columns)]
     added = [name for name in (offset, exposure) if name is not None]
-    used = [reading.outcome, *covariates, *added, *exact[1:]]
+    sampling = sampling or SamplingColumns()
+    used = [reading.outcome, *covariates, *added, *exact[1:], *sampling.used]
+    exact += sampling.used
     table = source.table(used, weights, missing, exact)
     family, y = family_and_outcome(
         family, link, table, reading.outcome, trials=trials, success=success
@@ -84,7 +133,9 @@ def survey(
         names = ", ".join(map(repr, left_out))
         warn(f"The other columns already determine {names}; left out.", CollinearWarning)
     shift = offsets(table, offset, exposure)
-    made = compress(x, y, weights=table.counts, offset=shift, trials=n_trials, names=design.names)
+    stand_for = sampling.rows_stood_for(table)
+    mass = table.counts if stand_for is None else table.counts * stand_for
+    made = compress(x, y, weights=mass, offset=shift, trials=n_trials, names=design.names)
     model = Model(family, linear)
     # A network has no coefficients that would be asked for by name.
     if network is None:
@@ -96,10 +147,11 @@ def survey(
     row = table.of_input(np.arange(len(table.counts)))
     uses = (reading.outcome, offset, exposure, trials, weights)
     grouped = (table.n_grouped, table.n_dropped)
-    data = FitData(columns, table.counts, made.cell_of_row, row, *uses, *grouped)
+    sampled = (sampling.clusters, sampling.strata, sampling.weights)
+    data = FitData(columns, table.counts, made.cell_of_row, row, *uses, *grouped, *sampled)
     rows = table.of_input(made.cell_of_row)
     found = (formula, model, made.cells, design, linear, left_out, rows, data)
-    return Survey(*found, table.coarsening)
+    return Survey(*found, table.coarsening, sampling.units(table, made, stand_for))
 
 
 def _read(

@@ -35,6 +35,7 @@ from tvdbayes.report._tables import (
     span,
 )
 from tvdbayes.sampling.posterior import Posterior
+from tvdbayes.sampling.statements import sampled
 
 _LEVELS = ("problem", "note", "good")
 _DISTANCES = {
@@ -130,7 +131,7 @@ def page_of(story: Story, *, title: str | None, command: str | None) -> SimpleNa
 
 def covariates(data: FitData, formula: str) -> list[str]:
     """Columns of the formulas, in the order in which the main one names them."""
-    others = {data.outcome, data.offset, data.exposure, data.trials}
+    others = {data.outcome, data.offset, data.exposure, data.trials, *data.sampling}
     names = [name for name in data.columns if name not in others]
     return sorted(names, key=lambda name: (name not in formula, formula.find(name)))
 
@@ -243,6 +244,8 @@ def _facts(story: Story) -> Iterator[tuple[str, str]]:
         yield "Rounding", str(fit.rounded)
     if data.weights is not None:
         yield "Weights", f"{data.weights}, in all {cells.n_obs:,.12g}"
+    if said := sampled(posterior):
+        yield "Random weights", said
     yield "Outcome", f"{story.outcome}: {_spread(cells.y, cells.counts, family.levels)}"
     uses = (("Offset", data.offset), ("Exposure", data.exposure), ("Trials", data.trials))
     yield from ((what, str(name)) for what, name in uses if name is not None)

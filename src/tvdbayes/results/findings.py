@@ -203,6 +203,7 @@ def _fit(posterior: Posterior, neighbour: Neighbour) -> Posterior | None:
                 divergence=KLD(),
                 partition=posterior.partition,
                 n_draws=0,
+                units=posterior.units,
                 seed=posterior.seed,
             )
         except TVDBayesError:

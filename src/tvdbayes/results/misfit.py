@@ -28,7 +28,7 @@ from tvdbayes._validate import probability
 from tvdbayes.results.rows import layout_of, minimiser, scores_by
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.posterior import Posterior
-from tvdbayes.sampling.weights import Stream, reweight
+from tvdbayes.sampling.weights import Stream
 from tvdbayes.trimming import MANY, kept_share
 
 _CHANCE = 0.95
@@ -261,15 +261,17 @@ def share_of_data(posterior: Posterior, levels: Array | None = None) -> Array:
     with single_threaded():
         for first in range(0, posterior.n_draws, size):
             draws = (posterior.draws - posterior.shift)[first : first + size]
-            p = reweight(cells, Stream.draws(posterior.seed, first=first), len(draws)).p
+            rngs = Stream.draws(posterior.seed, first=first)
+            p = posterior.weights.draw(rngs, len(draws)).p
             score = np.concatenate([m.score for m in scores_by(layout, draws, p)], axis=1)
             found.append((parts @ (p * score)) / np.maximum(parts @ p, 1e-300))
     return np.concatenate(found, axis=1)
 
 
 def dropped_rows(posterior: Posterior) -> float:
-    """How many rows of the data the rule of a trimmed fit drops for their own outcomes."""
-    layout, cells = layout_of(posterior), posterior.cells
+    """How many independent rows the rule of a trimmed fit drops for their own outcomes."""
+    layout = layout_of(posterior)
+    cells = layout.cells
     theta = minimiser(layout, posterior)[:, 0]
     return float(cells.counts @ (1 - kept_share(layout, cells.p, theta, cells.n_obs)))
 

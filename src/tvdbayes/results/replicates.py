@@ -10,8 +10,10 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.cells import Cells
 from tvdbayes.objective import Layout
 from tvdbayes.objective.partitions import learn_bins_of_tables
+from tvdbayes.results.makers import AbstractMaker, Made
 from tvdbayes.results.rows import layout_of, masses_of, minimiser, surprise_of_dropped, unexplained
 from tvdbayes.results.side_by_side import SideBySide
+from tvdbayes.results.unit_replicates import UnitMaker
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.planners import plan_for_replicates
 from tvdbayes.sampling.posterior import Posterior
@@ -46,6 +48,8 @@ class Replicates:
         rows in it. Bins that were learned from the data are learned again from each data set.
     dropped : (R,)
         The share of each data set that a trimmed likelihood would drop; 0 for other fits.
+    of_clusters : (R,)
+        The largest surprise of any cluster of each data set (`clusters`); 0 without clusters.
     """
 
     distance: Array
@@ -54,13 +58,20 @@ class Replicates:
     by_level: Array
     surprise: Array
     dropped: Array
+    of_clusters: Array
 
     def threshold(self, false_alarm: float) -> float:
         """The surprise that this share of clean data sets exceed somewhere."""
-        rank = int(np.ceil((len(self.surprise) + 1) * (1 - false_alarm)))
-        if rank > len(self.surprise):
-            return np.inf
-        return float(np.sort(self.surprise)[rank - 1])
+        return _threshold(self.surprise, false_alarm)
+
+    def threshold_of_clusters(self, false_alarm: float) -> float:
+        """The surprise that a cluster of this share of clean data sets exceeds."""
+        return _threshold(self.of_clusters, false_alarm)
+
+
+def _threshold(surprise: Array, false_alarm: float) -> float:
+    rank = int(np.ceil((len(surprise) + 1) * (1 - false_alarm)))
+    return np.inf if rank > len(surprise) else float(np.sort(surprise)[rank - 1])
 
 
 def replicate(
@@ -79,7 +90,7 @@ def replicate(
             "What chance leaves unexplained is not known for a fit with a prior, whose mass is no "
             "data. Fit without alpha= to ask for misfit, rows or sensitivity."
         )
-    cells, seed = posterior.cells, posterior.seed
+    cells = posterior.cells
     shares = np.zeros((0, cells.n_x)) if levels is None else levels
     n = int(np.clip(_MOST_ROWS // max(cells.n_obs, 1), _FEWEST, n_replicates))
     size = max(1, int(_ELEMENTS // max(min(cells.n_obs, _MANY * cells.n_x), 1)))
@@ -89,29 +100,29 @@ def replicate(
         plan = plan_for_replicates(posterior)
         plan = replace(plan, robust=replace(plan.robust, layout=_filled(plan.robust.layout)))
         layout = _filled(layout_of(posterior))
+        maker = _maker(posterior, layout)
         size = min(size, plan.size, block_size(layout.units.n_elements))
         due = _due(posterior, layout)
         for first in range(0, n, size):
             numbers = range(first, min(first + size, n))
-            table, counts = _simulate(posterior, layout.bound.eta, numbers)
-            here = layout.rebind(table)
-            weights = iter(Stream.draws(seed, Stream.REPLICATE_WEIGHTS, first))
-            mass = np.array([next(weights).standard_gamma(column) for column in counts.T])
-            random, even = mass.T / mass.sum(1), counts / counts.sum(0)
+            made = maker.make(numbers)
+            table, counts, random = made.table, made.counts, made.random
+            here, even = layout.rebind(table), counts / counts.sum(0)
             fitted = plan.minimisers(np.column_stack([random, even]), table)
             theta = np.split(here.bound.from_user(fitted), 2, axis=1)
             excess = random * masses_of(here, theta[0], random).score
-            maker = here.bound.from_user(np.repeat(posterior.minimiser[:, None], len(numbers), 1))
+            truth = here.bound.from_user(np.repeat(posterior.minimiser[:, None], len(numbers), 1))
             surprise, dropped = _surprise(posterior, here, counts, theta[1], due)
             at_x = here.cell_pairs.x_of_pair.total
             found.append(
                 (
                     excess.sum(0),
                     unexplained(here, theta[1], even),
-                    unexplained(here, maker, even),
+                    unexplained(here, truth, even),
                     (shares @ at_x(excess)) / np.maximum(shares @ at_x(random), 1e-300),
                     surprise,
                     dropped,
+                    maker.clusters(made, here, theta[1]),
                 )
             )
             if progress is not None:
@@ -126,10 +137,35 @@ def chance_without_refits(posterior: Posterior, n_replicates: int) -> Array:
     """
     with single_threaded():
         layout = _filled(layout_of(posterior))
-        table, counts = _simulate(posterior, layout.bound.eta, range(n_replicates))
-        here = layout.rebind(table)
+        made = _maker(posterior, layout).make(range(n_replicates))
+        here, counts = layout.rebind(made.table), made.counts
         at = np.repeat(minimiser(layout, posterior), n_replicates, axis=1)
         return unexplained(here, at, counts / counts.sum(0))
+
+
+def _maker(posterior: Posterior, layout: Layout) -> AbstractMaker:
+    if posterior.units is None:
+        return RowMaker(posterior, layout.bound.eta)
+    return UnitMaker(posterior, posterior.units)
+
+
+@dataclass(frozen=True, eq=False)
+class RowMaker(AbstractMaker):
+    """Makes replicates of independent rows; ``eta_at`` are the predictors at parameters."""
+
+    posterior: Posterior
+    eta_at: Callable[[Array], Array]
+
+    def make(self, numbers: range) -> Made:
+        """See `AbstractMaker`."""
+        table, counts = _simulate(self.posterior, self.eta_at, numbers)
+        weights = iter(Stream.draws(self.posterior.seed, Stream.REPLICATE_WEIGHTS, numbers.start))
+        mass = np.array([next(weights).standard_gamma(column) for column in counts.T])
+        return Made(table, counts, mass.T / mass.sum(1), np.zeros((len(numbers), 0), np.intp))
+
+    def clusters(self, made: Made, layout: Layout, theta: Array) -> Array:
+        """See `AbstractMaker`."""
+        return np.zeros(theta.shape[1])
 
 
 def _filled(layout: Layout) -> Layout:
@@ -183,7 +219,7 @@ def _judged(
     ends: IntArray | None = None,
 ) -> tuple[Array, Array]:
     """The surprise of each cell of tables p (m, B), and the share of it that is kept, (m, B)."""
-    n_obs, masses = posterior.cells.n_obs, masses_of(layout, theta, p)
+    n_obs, masses = posterior.cells.n_obs * posterior.worth, masses_of(layout, theta, p)
     if posterior.kept_rows is None:
         return masses.surprise(n_obs), np.ones(p.shape)
     known = masses.data, masses.model

@@ -138,8 +138,11 @@ def surprise_of_dropped(masses: Masses, theta: Array, n_obs: float, kept: Array)
 
 
 def layout_of(posterior: Posterior) -> Layout:
-    """The layout of a fit in which every outcome is compared: of two, not just one."""
-    cells = posterior.cells
+    """The layout of a fit in which every outcome is compared: of two, not just one.
+
+    Its table has as many rows as the data have independent ones.
+    """
+    cells = replace(posterior.cells, counts=posterior.cells.counts * posterior.worth)
     return Layout(posterior.model, cells, posterior.partition, cells, False, posterior.bins)
 
 
@@ -191,7 +194,8 @@ def cell_scores(posterior: Posterior) -> CellScores:
         theta = minimiser(layout, posterior)
         centre = masses_of(layout, theta, p)
         observed, expected = centre.rows(cells.n_obs)
-        surprise, share, kept = centre.surprise(cells.n_obs)[:, 0], None, posterior.kept_rows
+        surprise = centre.surprise(layout.cells.n_obs)[:, 0]
+        share, kept = None, posterior.kept_rows
         if kept is not None:
             surprise, share = _surprise_of_trimmed(centre, theta, kept), kept.share
     seen = observed[:, 0], expected[:, 0], surprise

@@ -24,7 +24,7 @@ from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.plan import AbstractPlan, draws_of
 from tvdbayes.sampling.planners import plan_of
 from tvdbayes.sampling.posterior import Posterior
-from tvdbayes.sampling.weights import Stream, reweight
+from tvdbayes.sampling.weights import Stream
 
 _PROPER = ("log", "brier", "rps")
 _MEANS = (*_PROPER, "predictive_likelihood", "accuracy")
@@ -187,10 +187,10 @@ def leave_one_out(
 
     See `Fit.leave_one_out`; counts must be whole.
     """
-    counts = _whole_counts(posterior.cells)
+    counts = _whole_counts(posterior)
     if len(counts) > _MOST_REFITS:
         raise MemoryBudgetError(
-            f"Leaving out one row at a time takes {len(counts):,} refits; at most "
+            f"Leaving out one row or cluster at a time takes {len(counts):,} refits; at most "
             f"{_MOST_REFITS:,} are made. Use cross_validate."
         )
     removed = np.eye(len(counts), dtype=np.intp)
@@ -206,10 +206,10 @@ def cross_validate(
 ) -> HeldOut:
     """Score every row by the fit to the other folds; see `Fit.cross_validate`.
 
-    ``folds`` is their number, filled at random with single rows, or the rows of each cell in each,
-    (K, m). Counts must be whole.
+    ``folds`` is their number, filled at random with single rows, or with whole clusters where rows
+    belong together; or the rows (clusters) of each kind in each, (K, u). Counts must be whole.
     """
-    counts = _whole_counts(posterior.cells)
+    counts = _whole_counts(posterior)
     if isinstance(folds, Integral):
         folds = fold_counts(counts, int(folds), posterior.seed)
     elif np.shape(folds)[1:] != counts.shape or not (np.sum(folds, axis=0) == counts).all():
@@ -246,20 +246,14 @@ def fold_counts(counts: IntArray, n_folds: int, seed: int) -> IntArray:
 def without(
     plan: AbstractPlan, posterior: Posterior, removed: IntArray, n_draws: int
 ) -> tuple[Array, Array]:
-    """Draws (B, d), robust and ordinary, without so many rows (m,) of each cell."""
-    cells = posterior.cells
-    p = np.ascontiguousarray(reweight(cells, Stream.draws(posterior.seed), n_draws).p)
-    left = cells.counts - removed
-    for cell in np.flatnonzero(removed):
-        rng = Stream.generator(posterior.seed, Stream.LEFT_OUT, int(cell))
-        share = rng.beta(left[cell], removed[cell], n_draws) if left[cell] else np.zeros(n_draws)
-        p[cell] *= share
-    p /= p.sum(0)
+    """Draws (B, d), robust and ordinary, without so many units (u,) of each kind."""
+    cells, weights = posterior.cells, posterior.weights
+    p, kept = weights.draw_without(posterior.seed, removed, n_draws)
     # Cells and x rows without any rows are gone.
-    kept = np.flatnonzero(left > 0)
     if kept.size == cells.n_cells:
         return draws_of(plan, p, cells)
-    return draws_of(plan, np.ascontiguousarray(p[kept]), part_of(cells, kept, left[kept]))
+    left = weights.rows_of(weights.counts - removed)
+    return draws_of(plan, p, part_of(cells, kept, left[kept]))
 
 
 def _held_out(
@@ -269,25 +263,27 @@ def _held_out(
     n_draws: int,
     progress: Progress | None,
 ) -> HeldOut:
-    """Hold out each line (m,) of `removed` in turn; `counts` are the rows that it stands for."""
+    """Hold out each line (u,) of `removed` in turn; `counts` are the units that it stands for."""
     if posterior.prior is not None:
         raise SettingsError(
             "Rows cannot be held out of a fit with a prior, whose mass is no row. Fit without."
         )
     whole_number("n_draws", n_draws, 1)
-    cells = posterior.cells
+    cells, weights = posterior.cells, posterior.weights
     fits: list[list[tuple[Scores, Array]]] = [[], []]
-    by_fold = {name: np.full(removed.shape, np.nan) for name in _PROPER}
+    by_fold = {name: np.full((len(removed), cells.n_cells), np.nan) for name in _PROPER}
     undefined = np.zeros(cells.n_cells, bool)
     with single_threaded():
         plan = plan_of(posterior)
         for number, line in enumerate(removed):
-            held = np.flatnonzero(line)
-            if loses_a_column(posterior, cells.counts - line):
+            rows = weights.rows_of(line)
+            held = np.flatnonzero(rows)
+            if loses_a_column(posterior, weights.rows_of(weights.counts - line)):
                 undefined[held] = True
             else:
-                table = part_of(cells, held, line[held].astype(float))
-                stands_for = (line if counts is None else counts)[held].astype(float)
+                table = part_of(cells, held, rows[held].astype(float))
+                all_rows = rows if counts is None else weights.rows_of(counts * (line > 0))
+                stands_for = all_rows[held].astype(float)
                 draws = without(plan, posterior, line, int(n_draws))
                 for kind, own in zip(fits, draws, strict=True):
                     kind.append((score(replace(posterior, draws=own), table), stands_for))
@@ -316,14 +312,15 @@ def _joined(parts: list[tuple[Scores, Array]]) -> Scores:
     return Scores(**means, n=n, counts=counts, by_cell=by_cell)
 
 
-def _whole_counts(cells: Cells) -> IntArray:
-    """The counts of a table as whole numbers, which they must be."""
-    odd = cells.counts[cells.counts % 1 != 0]
+def _whole_counts(posterior: Posterior) -> IntArray:
+    """How many units there are of each kind, (u,), as whole numbers, which they must be."""
+    counts = posterior.weights.counts
+    odd = counts[counts % 1 != 0]
     if odd.size:
         raise SettingsError(
             f"Rows can be held out only where weights are whole numbers of rows; got {odd[0]:g}."
         )
-    return cells.counts.astype(np.intp)
+    return counts.astype(np.intp)
 
 
 def loses_a_column(posterior: Posterior, left: Array) -> bool:

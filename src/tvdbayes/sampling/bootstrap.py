@@ -28,12 +28,13 @@ from tvdbayes import kernel
 from tvdbayes._errors import Interrupted, SettingsError
 from tvdbayes._validate import is_number
 from tvdbayes.data.cells import Cells
+from tvdbayes.data.sampling_units import SamplingUnits
 from tvdbayes.models.model import Model
 from tvdbayes.objective._kinds import AbstractDivergence
 from tvdbayes.objective.divergences import TVD
 from tvdbayes.objective.partitions import AbstractPartition, Auto
 from tvdbayes.sampling.execution import AbstractExecutor, executor_for
-from tvdbayes.sampling.options import Options
+from tvdbayes.sampling.options import NO_PRIOR_WITH_UNITS, Options
 from tvdbayes.sampling.plan import (
     AbstractPlan,
     Solved,
@@ -57,6 +58,7 @@ def posterior_bootstrap(
     n_draws: int = 1000,
     seed: int = 0,
     prior: Prior | None = None,
+    units: SamplingUnits | None = None,
     ridge: float | Literal["auto"] = "auto",
     bins: Sequence[float] | Literal["auto", "none"] = "auto",
     refine: Literal["auto", "trim", "reweight"] | None = "auto",
@@ -85,6 +87,9 @@ def posterior_bootstrap(
         bit for bit, and the first of them are the same for every `n_draws`.
     prior : Prior, optional
         Dirichlet-process prior; none is the limit of a weightless one.
+    units : SamplingUnits, optional
+        What was sampled as one and gets one random weight: clusters of rows, or rows of unequal
+        weight, within strata. The rows of the table unless given.
     ridge : float or "auto"
         Penalty on the variance of the linear predictor over the rows: the sum of squared
         standardised slopes, if these columns are uncorrelated. Never on the likelihood fit.
@@ -135,6 +140,8 @@ def posterior_bootstrap(
     budget: object = memory_budget
     if not (is_number(budget) and budget > 0):
         raise SettingsError(f"memory_budget must be a number of bytes; got {memory_budget!r}.")
+    if prior is not None and units is not None:
+        raise SettingsError(NO_PRIOR_WITH_UNITS)
     divergence = TVD() if divergence is None else divergence
     partition = Auto() if partition is None else partition
     asked: dict[str, Any] = {
@@ -155,7 +162,8 @@ def posterior_bootstrap(
     )
     done = refined(refine, divergence, model)
     model.check(cells)
-    setup = Setup.make(model, cells, prior=prior, refine=done, **asked)
+    setup = Setup.make(model, cells, prior=prior, units=units, refine=done, **asked)
+    _require_enough(setup)
     setup = setup.binned(outcome_bins(options.bins, setup))
     there = planner_of(model).device(device, model, n_jobs)
     setup = replace(setup, device=there)
@@ -173,6 +181,21 @@ def posterior_bootstrap(
         made = _draw(plan, record, executor, n_draws=n_draws, resume=resume, progress=progress)
     warn_of(made, plan.rescued, int(unweighted.robust.status[0]))
     return made
+
+
+def _require_enough(setup: Setup) -> None:
+    """Raise where units are too few to vary in every direction that parameters can take."""
+    units, model = setup.units, setup.layout.model
+    if units is None or not model.predictor.averages:
+        return
+    d, left = setup.layout.bound.n_params, units.n_units - units.n_strata
+    if left < d:
+        what = "clusters" if units.clustered else "rows"
+        within = f" in {units.n_strata} strata" if units.n_strata > 1 else ""
+        raise SettingsError(
+            f"{units.n_units:g} {what}{within} are too few for {d} parameters: random weights of "
+            f"{what} move {left:g} of them. Use fewer covariates, or fewer strata."
+        )
 
 
 def _draw(

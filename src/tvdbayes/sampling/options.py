@@ -40,6 +40,12 @@ class Connection:
         return engine if known else cls(str(engine.name))
 
 
+NO_PRIOR_WITH_UNITS = (
+    "A Dirichlet-process prior (alpha=) counts in rows that are exchangeable, so it cannot be used "
+    "with clusters=, strata= or sampling_weights=. Leave it out."
+)
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Options:
     """The options of `tvdbayes.fit`, checked; `OPTIONS` says what each means.
@@ -84,6 +90,16 @@ class Options:
         ),
     ] = None
     weights: Annotated[str | None, kind.column("How many rows each row stands for.")] = None
+    clusters: Annotated[
+        str | None,
+        kind.column("Labels of rows that belong together: repeated measures, schools, households."),
+    ] = None
+    strata: Annotated[
+        str | None, kind.column("Labels of strata from which rows, or clusters, were drawn.")
+    ] = None
+    sampling_weights: Annotated[
+        str | None, kind.column("How many of the population each row of a survey stands for.")
+    ] = None
     partition: Annotated[
         "AbstractPartition",
         kind.named(
@@ -228,6 +244,14 @@ class Options:
                 f"alpha={self.alpha} asks for a prior, so base_measure= must be given: what the "
                 "prior expects to see."
             )
+        if self.alpha and self.grouped:
+            raise SettingsError(NO_PRIOR_WITH_UNITS)
+
+    @property
+    def grouped(self) -> tuple[str, ...]:
+        """The columns that say which rows belong together and what they stand for."""
+        given = (self.clusters, self.strata, self.sampling_weights)
+        return tuple(name for name in given if name is not None)
 
     @property
     def prior(self) -> "Prior | None":

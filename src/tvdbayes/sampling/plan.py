@@ -11,7 +11,7 @@ from tvdbayes.models.predictors import AbstractBound
 from tvdbayes.objective import Objective
 from tvdbayes.objective.divergences import KLD
 from tvdbayes.sampling.setup import Setup
-from tvdbayes.sampling.weights import Stream, reweight
+from tvdbayes.sampling.weights import Stream
 from tvdbayes.solvers import Solution
 from tvdbayes.trimming import KeptRows
 
@@ -172,8 +172,8 @@ def calibrating_shift(pilot: Array, estimate: Array, bound: AbstractBound) -> Ar
 
 def pilot_of(plan: AbstractPlan) -> list[Solved]:
     """The solutions of the random tables of the pilot, in blocks."""
-    cells, size = plan.robust.layout.cells, plan.size
-    p = reweight(cells, Stream.draws(plan.setup.seed, Stream.PILOT), PILOT).p
+    setup, size = plan.setup, plan.size
+    p = setup.pilot_weights.draw(Stream.draws(setup.seed, Stream.PILOT), PILOT).p
     return [solve_tables(plan, p[:, at : at + size]) for at in range(0, PILOT, size)]
 
 
@@ -181,7 +181,7 @@ def solve_block(plan: AbstractPlan, block: int, n_draws: int | None = None) -> S
     """Draw the tables of a block and solve them; of all blocks `n_draws` draws are wanted."""
     setup, first = plan.setup, block * plan.size
     rngs = Stream.draws(setup.seed, first=first)
-    drawn = reweight(setup.reweighted, rngs, plan.size, setup.drawn)
+    drawn = setup.weights.draw(rngs, plan.size)
     wanted = None if n_draws is None else n_draws - first
     return solve_tables(plan, drawn.p, drawn.cells, first, wanted)
 

@@ -136,6 +136,7 @@ def plan_of(posterior: Posterior, device: str | None = None) -> AbstractPlan:
         seed=posterior.seed,
         refine=posterior.refine,
         ridge=posterior.options.ridge,
+        units=posterior.units,
     ).binned(posterior.bins)
     setup = replace(setup, device=planner.device(device, posterior.model, 1))
     with single_threaded():

@@ -10,15 +10,16 @@ from tvdbayes import kernel
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.cells import Cells
+from tvdbayes.data.sampling_units import SamplingUnits
 from tvdbayes.models.model import Model
 from tvdbayes.objective._kinds import AbstractDivergence
 from tvdbayes.objective.divergences import KLD
 from tvdbayes.objective.partitions import AbstractPartition, Bins, Distinct, GroupReport
 from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.plan import AbstractPlan, AbstractPrepared, Solved
-from tvdbayes.sampling.statements import rows_used
+from tvdbayes.sampling.statements import rows_used, sampled
 from tvdbayes.sampling.summary import IntervalKind, Summary, html_table, summarise
-from tvdbayes.sampling.weights import Prior
+from tvdbayes.sampling.weights import Prior, RandomWeights
 from tvdbayes.solvers import Status
 from tvdbayes.trimming import KeptRows
 
@@ -72,6 +73,9 @@ class Posterior:
         fits other rows in the same way, half of them say, must let groups and bins be learned anew.
     prior : Prior or None
         The Dirichlet-process prior, if any.
+    units : SamplingUnits or None
+        What is exchangeable: clusters of rows, or rows of unequal weight, within strata. None: the
+        rows.
     refine : str or None
         "reweight" where draws end with one-step reweighting; `distance` and `status` are those of
         the closest model before that. "trim" for the trimmed likelihood; `distance` is then that of
@@ -119,10 +123,23 @@ class Posterior:
     bins: Bins | None
     options: Options
     prior: Prior | None = None
+    units: SamplingUnits | None = None
     refine: Literal["reweight", "trim"] | None = None
     kept_rows: KeptRows | None = None
     prepared: AbstractPrepared | None = None
     kernel: Literal["c", "numpy"] = "numpy"
+
+    @property
+    def weights(self) -> RandomWeights:
+        """How the data are reweighted at random, those of a prior aside."""
+        return RandomWeights(self.cells, self.units)
+
+    @property
+    def worth(self) -> float:
+        """How many independent rows a row counts for where chance is judged, at most 1."""
+        if self.kept_rows is not None:
+            return self.kept_rows.worth
+        return 1.0 if self.units is None else 1 / self.units.kish
 
     @property
     def n_draws(self) -> int:
@@ -202,8 +219,13 @@ class Posterior:
         found = summarise(
             self.param_names, self.draws, self.kld_draws, interval, kind=kind, rope=rope
         )
-        notes = self.model.family.yes_in_words, str(rows_used(self) or "")
+        notes = self.model.family.yes_in_words, self.note
         return replace(found, note="\n".join(filter(None, notes)))
+
+    @property
+    def note(self) -> str:
+        """Which rows the draws are made of, and what was reweighted, in a few sentences."""
+        return f"{rows_used(self) or ''} {sampled(self)}".strip()
 
     def require_coefficients(self, wanted: str, instead: str) -> None:
         """Raise where parameters mean nothing one by one: what is wanted of them, what else to ask.
@@ -278,6 +300,7 @@ def assemble(
         groups=setup.report,
         bins=layout.bins,
         prior=setup.prior,
+        units=setup.units,
         refine=setup.refine,
         kept_rows=plan.kept_rows,
         options=options,

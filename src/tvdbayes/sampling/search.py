@@ -32,7 +32,7 @@ from tvdbayes.sampling.closest import (
 )
 from tvdbayes.sampling.plan import AUTO_RIDGE, PILOT, Solved, calibrating_shift, pilot_of
 from tvdbayes.sampling.setup import Setup
-from tvdbayes.sampling.weights import Stream, reweight
+from tvdbayes.sampling.weights import Stream
 from tvdbayes.solvers import Solution, find_modes, newton, scalar, solve_from_pool, spread_out
 
 _FAR_OUT = 2.5
@@ -182,10 +182,10 @@ def _pool(robust: Objective, modes: Array, setup: Setup) -> tuple[Array, int, Ar
     still = np.zeros(len(modes))
     if searched_exactly(robust):
         return scan(robust.layout, modes[0])[None], 1, still
-    size, cells, pools = setup.size, robust.layout.cells, robust.layout.partition.pools_rows
+    size, pools = setup.size, robust.layout.partition.pools_rows
     biased = pools and robust.divergence.on_groups and setup.report.median_size < _UNBIASED
     n_draws = PILOT if biased else min(size, PILOT)
-    pilot = reweight(cells, Stream.draws(setup.seed, Stream.PILOT), n_draws).p
+    pilot = setup.pilot_weights.draw(Stream.draws(setup.seed, Stream.PILOT), n_draws).p
     blocks = [robust.on(pilot[:, at : at + size]) for at in range(0, n_draws, size)]
     n_modes = min(_STARTS, modes.shape[1])
     first = [solve_from_pool(problem, modes, n_modes) for problem in blocks]

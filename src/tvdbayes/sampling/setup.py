@@ -8,6 +8,7 @@ from typing import Literal
 from tvdbayes._array import Device
 from tvdbayes._errors import MemoryBudgetError, SettingsError
 from tvdbayes.data.cells import Cells
+from tvdbayes.data.sampling_units import SamplingUnits
 from tvdbayes.models.model import Model
 from tvdbayes.objective import Layout
 from tvdbayes.objective._kinds import AbstractDivergence
@@ -21,7 +22,7 @@ from tvdbayes.objective.partitions import (
     report_groups,
 )
 from tvdbayes.sampling.execution import single_threaded
-from tvdbayes.sampling.weights import Prior, Stream, block_size
+from tvdbayes.sampling.weights import Prior, RandomWeights, Stream, block_size
 
 Refine = Literal["reweight", "trim"] | None
 """What is done to the closest model: one-step reweighting, or the trimmed likelihood."""
@@ -45,6 +46,8 @@ class Setup:
         On the data and, where there is one, the mass of the prior.
     divergence, prior, seed, refine, ridge
         As they were asked for; what `refine` comes to, see `refined`.
+    units : SamplingUnits or None
+        What is exchangeable; None: the rows.
     size : int
         Draws in a block, see `binned`.
     device : Device or None
@@ -60,6 +63,7 @@ class Setup:
     ridge: float | Literal["auto"] = "auto"
     size: int = 1
     device: Device | None = None
+    units: SamplingUnits | None = None
 
     @classmethod
     def make(
@@ -73,6 +77,7 @@ class Setup:
         seed: int = 0,
         refine: Refine = None,
         ridge: float | Literal["auto"] = "auto",
+        units: SamplingUnits | None = None,
     ) -> "Setup":
         """Absorb the prior, learn the groups."""
         table = cells
@@ -83,7 +88,7 @@ class Setup:
             groups = partition.learn(table, model.complexity(cells), seed)
             fold = divergence.folds and model.family.binary
             layout = Layout(model, table, groups, cells, fold, grouped=groups.group(table))
-        return cls(cells, layout, divergence, prior, seed, refine, ridge)
+        return cls(cells, layout, divergence, prior, seed, refine, ridge, units=units)
 
     def binned(self, bins: Bins | None) -> "Setup":
         """The same with outcomes compared in bins, and with blocks as large as that allows."""
@@ -106,6 +111,16 @@ class Setup:
     def reweighted(self) -> Cells:
         """The table that is reweighted; atoms that are drawn are not part of it."""
         return self.cells if self.drawn else self.layout.cells
+
+    @property
+    def weights(self) -> RandomWeights:
+        """How the table is reweighted at random."""
+        return RandomWeights(self.reweighted, self.units, self.drawn)
+
+    @property
+    def pilot_weights(self) -> RandomWeights:
+        """The same, where atoms of a prior are part of the table: once and for all, not drawn."""
+        return RandomWeights(self.layout.cells, self.units)
 
     @property
     def block_elements(self) -> int:

@@ -42,6 +42,7 @@ _FAR = 6.0
 # Two estimates this near, in posterior deviations, lead to the same conclusions.
 _MATTERS = 0.75
 _ROUNDING = 1e-9
+_ENOUGH_CLUSTERS = 20
 _AT_THE_EDGE = 12.0
 """Log odds or log scales beyond this are as good as infinite."""
 
@@ -61,6 +62,7 @@ class Rule:
 RULES = (
     Rule("search", "a draw has no certified minimum, or its optimum at infinity", FALSE_ALARM),
     Rule("ordinary search", "the same for the likelihood fit", FALSE_ALARM),
+    Rule("sampling", "there are fewer than 20 clusters", None),
     Rule("groups", "groups are smaller, or fewer, than the method needs", None),
     Rule(
         "rows used",
@@ -233,6 +235,51 @@ def _second_answer(posterior: "Posterior", kept: KeptRows, out: bool) -> str:
     )
 
 
+def few_clusters(posterior: "Posterior") -> bool:
+    """Whether clusters are so few that intervals are rough."""
+    units = posterior.units
+    return units is not None and units.clustered and units.n_units < _ENOUGH_CLUSTERS
+
+
+def sampled(posterior: "Posterior") -> str:
+    """What is reweighted at random, in a sentence; empty where it is single rows alike."""
+    units, options = posterior.units, posterior.options
+    if units is None:
+        return ""
+
+    def named(column: str | None) -> str:
+        return "" if column is None else f" of {column!r}"
+
+    text = "Random weights are those of "
+    if units.clustered:
+        size = np.sort(np.repeat(units.size, np.maximum(units.counts.astype(int), 1)))
+        text += (
+            f"{units.n_units:,.12g} clusters{named(options.clusters)} "
+            f"(median {size[len(size) // 2]:g} rows), not of single rows"
+        )
+    else:
+        text += f"{units.n_units:,.12g} rows"
+    if units.n_strata > 1:
+        text += f", within {units.n_strata:,} strata{named(options.strata)}"
+    each = units.mass / units.rows
+    if np.ptp(each) > 0:
+        text += (
+            f"; a row stands for {each.min():.2g} to {each.max():.2g} times as many as the mean"
+            f"{named(options.sampling_weights)}"
+        )
+    if posterior.worth < 1:
+        text += f". Where chance is judged, a row counts for {posterior.worth:.2f} independent ones"
+    return f"{text}."
+
+
+FEW_CLUSTERS = (
+    "{n:g} clusters are few: how much clusters vary is found from {n:g} of them, so that intervals "
+    "may hold the truth less often than they say, above all of effects that vary between clusters "
+    "only. They are widened for that (jackknife by cluster, t law); from 20 clusters on it matters "
+    "little."
+)
+
+
 def _shown(draws: Array) -> str:
     low, high = intervals(draws[:, None])[:, 0]
     return f"{draws.mean():.3g} [{low:.3g}, {high:.3g}]"
@@ -249,6 +296,8 @@ def warn_of(posterior: "Posterior", rescued: bool, alone: int) -> None:
     if n == 0 and broken and ends.alone:
         warn(ends.alone, ConvergenceWarning)
     _warn_of_groups(posterior)
+    if posterior.units is not None and few_clusters(posterior):
+        warn(FEW_CLUSTERS.format(n=posterior.units.n_units), TooFewRowsWarning)
     if rescued:
         warn(
             "Some coefficients have their optimum at infinity (the covariates separate the "

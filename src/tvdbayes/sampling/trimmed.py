@@ -37,7 +37,7 @@ from tvdbayes.sampling.plan import (
 from tvdbayes.sampling.setup import Setup
 from tvdbayes.sampling.weights import block_size
 from tvdbayes.solvers import Solution, Status, newton
-from tvdbayes.trimming import RIDGE, KeptRows, trimmed_fit, widening
+from tvdbayes.trimming import RIDGE, KeptRows, independent_share, trimmed_fit, widening
 
 _STEEP = 10.0
 """Variance of the linear predictor below which no draw is held by the ridge alone."""
@@ -167,6 +167,7 @@ class TrimmedPlan(AbstractPlan):
             return np.array([known.get(key, 1.0) for key in _keys(cells)])
         layout = replace(layout, fold=False)
         start = self.start
+        layout = _worth(layout, self.rows.worth)
         return trimmed_fit(layout, start.likelihood_fit, start.closest, self.penalty)[1].share
 
     @property
@@ -224,6 +225,12 @@ def trimmed_plan(plan: NewtonPlan, found: Solved, pilot: bool) -> tuple[TrimmedP
     layout = replace(plan.robust.layout.at_home(), fold=False)
     closest = layout.bound.from_user(found.robust.theta)[:, 0]
     estimate, rows = trimmed_fit(layout, ordinary, closest, penalty, _mass_of_prior(layout))
+    units = plan.setup.units
+    if units is not None:
+        # The first fit says how strongly the rows of a unit depend on one another.
+        worth = independent_share(layout, estimate, rows.share, units)
+        estimate, rows = trimmed_fit(_worth(layout, worth), ordinary, closest, penalty)
+        rows = replace(rows, worth=worth)
     start = PreparedTrim(
         plan.start.reference,
         ordinary,
@@ -241,7 +248,7 @@ def trimmed_plan(plan: NewtonPlan, found: Solved, pilot: bool) -> tuple[TrimmedP
     def draws(side: str, centre: Array, kept: Array) -> Recentred:
         raw = [layout.bound.from_user(getattr(part, side).theta) for part in parts]
         shift = calibrating_shift(np.concatenate(raw, axis=1), centre, layout.bound)
-        return Recentred(centre, shift, widening(layout, kept, centre))
+        return Recentred(centre, shift, widening(layout, kept, centre, units))
 
     start = replace(
         start,
@@ -297,6 +304,14 @@ def _distance(robust: Objective, p: Array, theta: Array) -> Array:
     parts = [slice(at, at + size) for at in range(0, p.shape[1], size)]
     found = [robust.on(p[:, part]).distance(theta[:, part]) for part in parts]
     return np.concatenate(found)
+
+
+def _worth(layout: Layout, worth: float) -> Layout:
+    """The layout with so many independent rows for each row."""
+    if worth == 1:
+        return layout
+    cells = replace(layout.cells, counts=layout.cells.counts * worth)
+    return replace(layout, cells=cells, grouped=layout.grouping)
 
 
 def _mass_of_prior(layout: Layout) -> Array | float:

@@ -9,12 +9,19 @@ n + alpha around (n * data + alpha * H) / (n + alpha). If H is a table, p ~ Diri
 alpha H) exactly; if it can only be sampled, each draw adds T atoms from H with weights
 Gamma(alpha / T), as in Algorithm 1 of the paper.
 
+Where rows belong together, or stand for more or fewer of the population, sampling units u
+(clusters) take the place of rows: with S(x, y; u) the rows that a unit stands for,
+
+    p(x, y) = sum_u G(u) S(x, y; u) / sum of the same over all x and y.
+
 Every draw has a stretch of random numbers of its own, so draw j
 depends on (seed, j) and the table only, whatever the model, the number of draws, workers or the
 memory: draws of two fits to the same table are paired.
 
 References
 ----------
+Field, C. A. and Welsh, A. H. (2007). Bootstrapping clustered data. Journal of the Royal Statistical
+Society B 69, 369-390.
 Rubin, D. B. (1981). The Bayesian bootstrap. Annals of Statistics 9, 130-134.
 Ferguson, T. S. (1973). A Bayesian analysis of some nonparametric problems. Annals of Statistics 1,
 209-230.
@@ -33,6 +40,7 @@ from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes._validate import whole_number
 from tvdbayes.data.cells import Cells
+from tvdbayes.data.sampling_units import SamplingUnits
 
 BaseMeasure = Callable[[np.random.Generator, int], tuple[Array, Array]]
 """Draws atoms: (rng, size) to x (size, p) and y (size,)."""
@@ -253,6 +261,95 @@ def reweight(cells: Cells, rngs: Draws, n_draws: int, prior: Prior | None = None
         drawn.append((own, _log_gammas(rng, shape), *_draw_atoms(base, rng, prior.n_atoms, cells)))
     mass, atom_mass, x, y = (np.stack(parts) for parts in zip(*drawn, strict=True))
     return _with_atoms(cells, mass, np.concatenate(x), y.ravel(), atom_mass)
+
+
+@dataclass(frozen=True, eq=False)
+class RandomWeights:
+    """How a table is reweighted at random.
+
+    Parameters
+    ----------
+    cells : Cells
+        The table that is reweighted.
+    units : SamplingUnits or None
+        What is exchangeable; None: the rows.
+    prior : Prior or None
+        A prior whose atoms are drawn.
+    """
+
+    cells: Cells
+    units: SamplingUnits | None = None
+    prior: Prior | None = None
+
+    @property
+    def counts(self) -> Array:
+        """How many units there are of each kind, (u,); the cells are the kinds of rows."""
+        return self.cells.counts if self.units is None else self.units.counts
+
+    def draw(self, rngs: Draws, n_draws: int) -> Reweighted:
+        """A block of random tables, each by its own generator (see `Stream.draws`)."""
+        if self.units is None:
+            return reweight(self.cells, rngs, n_draws, self.prior)
+        return Reweighted(self.cells, _of_units(self.units, rngs, n_draws))
+
+    def rows_of(self, numbers: Array | IntArray) -> Array:
+        """How many rows so many units (u,) of each kind stand for in each cell, (m,)."""
+        rows = np.asarray(numbers, float)
+        return rows if self.units is None else np.asarray(self.units.by_cell @ rows, float)
+
+    def draw_without(
+        self, seed: int, removed: Array | IntArray, n_draws: int
+    ) -> tuple[Array, IntArray]:
+        """The draws of a seed without so many units (u,) of each kind, and the cells left in them.
+
+        A share Beta(k - r, r) of a Gamma(k) is a Gamma(k - r): what r of k equal units leave of
+        their weight. So draws with and without them are paired. Masses are of the cells left.
+        """
+        left, rngs = self.counts - removed, Stream.draws(seed)
+        shares = np.ones((n_draws, len(left)))
+        for kind in np.flatnonzero(removed):
+            rng = Stream.generator(seed, Stream.LEFT_OUT, int(kind))
+            own = rng.beta(left[kind], removed[kind], n_draws) if left[kind] else 0.0
+            shares[:, kind] = own
+        if self.units is None:
+            p = np.ascontiguousarray(reweight(self.cells, rngs, n_draws).p)
+            p *= shares.T
+            p /= p.sum(0)
+        else:
+            p = _of_units(self.units, rngs, n_draws, left, shares)
+        kept = np.flatnonzero(self.rows_of((left > 0).astype(float)))
+        return (p if kept.size == len(p) else np.ascontiguousarray(p[kept])), kept
+
+
+def _of_units(
+    units: SamplingUnits,
+    rngs: Draws,
+    n_draws: int,
+    left: Array | None = None,
+    shares: Array | None = None,
+) -> Array:
+    """Masses (m, B) of the cells; of the units so many are ``left`` (u,), with these shares
+    (B, u) of their weights.
+    """
+    counts, starts = units.counts, units.strata_starts
+    number = np.add.reduceat(counts if left is None else left, starts)
+    p = np.empty((units.n_cells, n_draws))
+
+    def some(start: int) -> None:
+        part = slice(start, min(start + _TOGETHER, n_draws))
+        each = islice(rngs.after(start), part.stop - part.start)
+        if counts.min() >= 1:
+            weight = np.stack([rng.standard_gamma(counts) for rng in each])
+        else:
+            log = np.stack([_log_gammas(rng, counts) for rng in each])
+            # Weights of a stratum are scaled together, so that its largest may be 1.
+            weight = np.exp(log - np.maximum.reduceat(log, starts, axis=1)[:, units.stratum])
+        if shares is not None:
+            weight *= shares[part]
+        p[:, part] = units.masses(weight, number)
+
+    in_parts(some, range(0, n_draws, _TOGETHER))
+    return p
 
 
 def _with_atoms(cells: Cells, mass: Array, x: Array, y: Array, atom_mass: Array) -> Reweighted:

@@ -17,6 +17,7 @@ from tvdbayes._errors import SettingsError, StorageError
 from tvdbayes._typing import AnyArray, Array
 from tvdbayes.data.cells import Cells
 from tvdbayes.data.grid import Grid
+from tvdbayes.data.sampling_units import SamplingUnits
 from tvdbayes.models.families import ALL_FAMILIES, ALL_LINKS, CustomFamily
 from tvdbayes.models.model import Model
 from tvdbayes.models.predictors import MLP, Linear
@@ -165,6 +166,18 @@ def _check_cells(cells: Cells) -> None:
         raise StorageError("its columns and their names differ in number")
 
 
+def _check_units(units: SamplingUnits) -> None:
+    n, n_cells = len(units.counts), units.n_cells
+    numbers = n > 0 and np.array_equal(np.unique(units.unit), np.arange(n))
+    strata = np.array_equal(np.unique(units.stratum), np.arange(units.stratum.max(initial=-1) + 1))
+    ordered = (np.diff(units.unit) >= 0).all() and (np.diff(units.stratum) >= 0).all()
+    inside = (units.cell >= 0).all() and (units.cell < n_cells).all()
+    amounts = (units.rows, units.mass, units.counts)
+    positive = all((np.isfinite(amount) & (amount > 0)).all() for amount in amounts)
+    if not (numbers and strata and ordered and inside and positive):
+        raise StorageError("its sampling units do not fit together")
+
+
 def _check_groups(groups: LearnedGroups) -> None:
     n_features = groups.common.shape[1] + 2
     within = all(0 <= j < n_features for j in groups.columns)
@@ -198,6 +211,12 @@ def _check_posterior(posterior: Posterior) -> None:
         raise StorageError("its parameters and those of its model differ in number")
     if posterior.param_names != model.param_names(cells):
         raise StorageError("its parameters are not those of its model")
+    units = posterior.units
+    if units is not None and (
+        units.n_cells != cells.n_cells
+        or not np.allclose(units.by_cell @ units.counts, cells.counts, rtol=1e-6)
+    ):
+        raise StorageError("its sampling units are not those of its cells")
 
 
 def _plain(*classes: type) -> Iterable[Form]:
@@ -225,6 +244,12 @@ _ALL = (
     form_of(Recentred, estimate="s", shift="s", stretch="ss"),
     form_of(KeptRows, share="m", far="n", without_far="d"),
     form_of(Cells, _check_cells, x="np", offset="n", trials="n", x_index="m", y="m", counts="m"),
+    form_of(
+        SamplingUnits,
+        _check_units,
+        **dict.fromkeys(("unit", "cell", "rows", "mass"), "e"),
+        **dict.fromkeys(("counts", "stratum"), "u"),
+    ),
     form_of(
         Posterior,
         _check_posterior,

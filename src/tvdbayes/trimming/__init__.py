@@ -1,5 +1,11 @@
 """The trimmed likelihood: rows that are too many lose weight, the likelihood fits the rest."""
 
+from tvdbayes.trimming.dependence import (
+    correlation,
+    independent_share,
+    outcome_scores,
+    rarity_scores,
+)
 from tvdbayes.trimming.far import far_rows, farthest_column
 from tvdbayes.trimming.rule import MANY, RIDGE, KeptRows, Route, agreement, trimmed_fit
 from tvdbayes.trimming.surplus import (
@@ -18,12 +24,16 @@ __all__ = [
     "KeptRows",
     "Route",
     "agreement",
+    "correlation",
     "due_in_tails",
     "far_rows",
     "farthest_column",
     "good_share",
+    "independent_share",
     "kept_share",
     "kept_shares",
+    "outcome_scores",
+    "rarity_scores",
     "tail_probability",
     "trimmed_fit",
     "unit_masses",

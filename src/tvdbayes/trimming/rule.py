@@ -74,6 +74,9 @@ class KeptRows:
         in.
     without_far : (d,) or None
         The fit without the far rows.
+    worth : float
+        How many independent rows a row counted for: less than 1 where rows belong together or weigh
+        unequally (`dependence`).
     """
 
     share: Array
@@ -83,6 +86,7 @@ class KeptRows:
     far_judged: bool = True
     bend: int | None = None
     without_far: Array | None = None
+    worth: float = 1.0
 
     def far_kept_out(self, cells: Cells) -> bool:
         """Whether far rows have no say, as a block or because many of them were dropped."""

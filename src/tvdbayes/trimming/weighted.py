@@ -19,14 +19,18 @@ degrees of freedom, q being the terms whose squares it adds up (Bell and McCaffr
 deviations are those of a t law, :math:`\sqrt{\nu / (\nu - 2)}` times as large.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from tvdbayes._typing import Array
+from tvdbayes.data.sampling_units import SamplingUnits
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.divergences import KLD, DensityPower
 from tvdbayes.solvers import newton
+from tvdbayes.trimming.unit_scores import UnitScores
 
 
 def weighted_fits(
@@ -53,10 +57,13 @@ _UNLIMITED = 1e9
 """Degrees of freedom of a variance that is known."""
 
 
-def widening(layout: Layout, kept: Array, theta: Array) -> Array:
+def widening(
+    layout: Layout, kept: Array, theta: Array, units: SamplingUnits | None = None
+) -> Array:
     """The map (d, d) of deviations from the estimate theta (d,) that corrects both.
 
-    ``kept`` (m,) are the weights of the rows of each cell. With ``V' HC0 V = 1`` and
+    ``kept`` (m,) are the weights of the rows of each cell; ``units`` are what is reweighted, if not
+    the rows (see `unit_scores`). With ``V' HC0 V = 1`` and
     ``V' HC3 V = L`` it is ``inv(V') sqrt(L) F V'``, where F are the factors of the t laws along the
     columns of V. Of all maps from HC0 to HC3 this one does not depend on the coding of the columns.
     """
@@ -64,12 +71,12 @@ def widening(layout: Layout, kept: Array, theta: Array) -> Array:
     score, information = kept * score[..., 0], -kept * curvature[..., 0]
     try:
         inverse = np.asarray(np.linalg.inv(_pulled(layout, information)), float)
-        leverage = _leverage(layout, inverse)
-        alone = _alone(information, leverage)
-        plain, wide = (
-            inverse @ _pulled(layout, each[:, None] * each) @ inverse
-            for each in (score, np.einsum("mab,bm->am", alone, score))
+        scores = (
+            RowScores(layout, score, information, inverse)
+            if units is None
+            else UnitScores(layout, units, score, information, inverse)
         )
+        plain, wide = (inverse @ each @ inverse for each in scores.covariances())
         root = np.linalg.cholesky(plain)
         inside = np.linalg.solve(root, np.linalg.solve(root, wide).T)
         size, axes = np.linalg.eigh((inside + inside.T) / 2)
@@ -77,12 +84,38 @@ def widening(layout: Layout, kept: Array, theta: Array) -> Array:
         # Where the data leave a direction without any spread there is nothing to widen.
         return np.eye(len(theta))
     directions = np.linalg.solve(root.T, axes)
-    freedom = np.array(
-        [_freedom(layout, information, leverage, alone, inverse @ along) for along in directions.T]
-    )
+    freedom = np.array([scores.freedom(inverse @ along) for along in directions.T])
     factor = np.sqrt(np.maximum(size, 1.0) * freedom / np.maximum(freedom - 2, 1.0))
     found: Array = np.linalg.solve(directions.T, factor[:, None] * directions.T)
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class RowScores:
+    """Scores of rows at an estimate, and their covariance; fields are those of `UnitScores`."""
+
+    layout: Layout
+    score: Array
+    information: Array
+    inverse: Array
+
+    @cached_property
+    def _leverage(self) -> Array:
+        return _leverage(self.layout, self.inverse)
+
+    @cached_property
+    def _alone(self) -> Array:
+        return _alone(self.information, self._leverage)
+
+    def covariances(self) -> tuple[Array, Array]:
+        """The covariance of the draws, and HC3, of the scores (d, d)."""
+        wide = np.einsum("mab,bm->am", self._alone, self.score)
+        plain, wide = (_pulled(self.layout, each[:, None] * each) for each in (self.score, wide))
+        return plain, wide
+
+    def freedom(self, along: Array) -> float:
+        """Degrees of freedom of the variance of ``along @ score``, from HC3."""
+        return _freedom(self.layout, self.information, self._leverage, self._alone, along)
 
 
 def _pulled(layout: Layout, weights: Array) -> Array:
