@@ -16,7 +16,6 @@ from threadpoolctl import threadpool_limits
 import tvdbayes as tb
 from benchmarks._report import Table
 from benchmarks.comparison import robustbase
-from tvdbayes.sampling.statements import rows_used
 
 LEVEL = 0.9
 Z = 1.6448536269514722
@@ -259,6 +258,9 @@ def apart(estimate, found, unit):
 def summary_line(one):
     posterior, unit = one.fit.posterior, one.ordinary.error
     low, high = ends(one.fit)
+    # Not above: `performance` takes the books with the package of an earlier commit.
+    from tvdbayes.sampling.statements import rows_used
+
     ours = stars(low, high)
     theirs = stars(one.ordinary.estimate - Z * unit, one.ordinary.estimate + Z * unit)
     kept = posterior.kept_rows
