@@ -186,7 +186,7 @@ def test_out_writes_fit_draws_rows_and_report(folder, frame):
     assert "Written to a/b: fit.tvd, draws.csv, rows.csv, report.html." in shown
     assert {path.name for path in out.iterdir()} == OUTPUTS
     fit = tb.load(out / "fit.tvd")
-    draws = pd.read_csv(out / "draws.csv")
+    draws = pd.read_csv(out / "draws.csv", float_precision="round_trip")
     assert np.array_equal(draws["robust:age"], fit.draws[:, 1])
     assert np.array_equal(draws["ordinary:Intercept"], fit.kld_draws[:, 0])
     rows = pd.read_csv(out / "rows.csv")
@@ -218,7 +218,7 @@ def test_draws_as_parquet_and_netcdf_are_those_of_the_csv(folder):
     fit = tb.load("parquet/fit.tvd")
     assert write_draws(fit, folder, "csv") == "draws.csv"
     assert write_draws(fit, folder, "netcdf") == "draws.nc"
-    draws = pd.read_csv("draws.csv")
+    draws = pd.read_csv("draws.csv", float_precision="round_trip")
     pd.testing.assert_frame_equal(draws, pd.read_parquet("parquet/draws.parquet"))
     xarray = pytest.importorskip("xarray")
     with xarray.open_datatree("draws.nc", engine="h5netcdf") as tree:

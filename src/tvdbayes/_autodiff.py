@@ -1,7 +1,6 @@
 """Derivatives of a user's function, by JAX. The only place in the core that knows it."""
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ class ElementwiseJet:
 
     def __call__(self, y: Array, eta: Array) -> tuple[Array, Array, Array]:
         """Value (...), first (n, ...) and second derivatives (n, n, ...) at eta (n, ...)."""
-        jax, enable_x64 = _jax()
+        jax = _jax()
         shape = np.broadcast_shapes(np.shape(y), eta.shape[1:])
         size = int(np.prod(shape))
         padded = 1 << max(size - 1, 1).bit_length()
@@ -33,7 +32,7 @@ class ElementwiseJet:
             whole = np.broadcast_to(values, shape).ravel()
             return np.pad(whole, (0, padded - size), mode="edge")
 
-        with enable_x64(True):
+        with jax.enable_x64(True):
             if self._compiled is None:
                 self._compiled = jax.jit(self._all)
             found = self._compiled(flat(y), np.stack([flat(part) for part in eta]))
@@ -42,7 +41,7 @@ class ElementwiseJet:
         return value.reshape(shape), first.reshape(n, *shape), second.reshape(n, n, *shape)
 
     def _all(self, y: Any, eta: Any) -> tuple[Any, Any, Any]:
-        jax, _ = _jax()
+        jax = _jax()
         along = [jax.numpy.zeros_like(eta).at[j].set(1.0) for j in range(self._n)]
 
         def value(at: Any) -> Any:
@@ -65,10 +64,10 @@ class ElementwiseJet:
 
 def jax_numpy() -> Any:
     """The array functions that JAX can differentiate."""
-    return _jax()[0].numpy
+    return _jax().numpy
 
 
-def _jax() -> tuple[Any, Any]:
+def _jax() -> Any:
     try:
         import jax
     except ImportError as error:
@@ -76,6 +75,4 @@ def _jax() -> tuple[Any, Any]:
             "Derivatives of your log_pmf need JAX: pip install 'tvdbayes[jax]'. "
             "Or pass them yourself, as score= and curvature=."
         ) from error
-    # Older versions keep the switch elsewhere.
-    home = jax if hasattr(jax, "enable_x64") else import_module("jax.experimental")
-    return jax, home.enable_x64
+    return jax

@@ -257,7 +257,7 @@ def open_frame(data: Any) -> FrameSource:
     """A data frame, or a dict of columns."""
     if isinstance(data, dict):
         try:
-            data = pd.DataFrame(data)
+            data = _framed(data)
         except (ValueError, TypeError) as error:
             raise DataError(f"The data must be columns of equal length: {error}") from error
     if isinstance(data, pd.DataFrame):
@@ -275,6 +275,21 @@ def open_frame(data: Any) -> FrameSource:
             "left some."
         )
     return FrameSource(frame)
+
+
+def _framed(data: dict[Any, Any]) -> pd.DataFrame:
+    try:
+        return pd.DataFrame(data)
+    except OverflowError:
+        # pandas 2 looks for dates among whole numbers, and stops at one beyond floating point.
+        return pd.DataFrame({name: _series(values) for name, values in data.items()})
+
+
+def _series(values: Any) -> pd.Series:
+    try:
+        return pd.Series(values)
+    except OverflowError:
+        return pd.Series(values, dtype=object)
 
 
 def _column(series: nw.Series[Any], name: str) -> pd.Series:

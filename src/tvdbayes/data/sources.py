@@ -62,12 +62,15 @@ def open_source(
             f'engine must be "memory", "duckdb" or an Ibis connection; got {engine!r}.'
         )
     several = isinstance(data, str | os.PathLike) and is_pattern(data)
-    if engine == "memory" and several:
+    # Connections of Ibis before 12 cannot be compared with text.
+    connected = engine is not None and not isinstance(engine, str)
+    in_memory = not connected and engine == "memory"
+    if in_memory and several:
         raise SettingsError(
             f'engine="memory" reads one file; {os.fspath(data)!r} may be several. Leave engine= '
             "out to have them grouped."
         )
-    if engine == "memory" and (rounded is not None or is_ibis(data)):
+    if in_memory and (rounded is not None or is_ibis(data)):
         raise SettingsError(
             'engine="memory" reads rows one by one: it neither rounds (grid=) nor takes an Ibis '
             "table. Leave engine= out."
@@ -79,7 +82,6 @@ def open_source(
                 "grid= out, or pass files or an Ibis table."
             )
         return DaskSource(data, max_cells)
-    connected = engine is not None and not isinstance(engine, str)
     if connected:
         data = _named_table(engine, data)
     elif engine == "duckdb" or rounded is not None:

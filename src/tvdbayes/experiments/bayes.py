@@ -7,7 +7,6 @@ coordinates are standardised, and the prior is carried over.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from numbers import Real
 from typing import Any
 
@@ -110,9 +109,7 @@ def nuts(model: Model, cells: Cells, n_draws: int, seed: int, *, scale: float = 
     # Where Stan's chains begin.
     rng = Stream.generator(seed, Stream.STARTS)
     start = rng.uniform(-2, 2, (_CHAINS, len(target.precision)))
-    # Older versions keep the switch elsewhere; it holds inside the block only.
-    home = jax if hasattr(jax, "enable_x64") else import_module("jax.experimental")
-    with home.enable_x64(True):
+    with jax.enable_x64(True):
         kernel = NUTS(potential_fn=_potential(target), dense_mass=True)
         sampler = MCMC(
             kernel,
