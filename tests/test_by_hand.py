@@ -275,6 +275,8 @@ def test_scores_are_means_over_rows_of_the_predictive_law(counts, answers):
     step = (law.cumsum(1) - (Y[:, None] <= outcome)) ** 2
     assert found.rps == pytest.approx(p @ step.sum(1), rel=1e-6)
     assert found.predictive_likelihood == pytest.approx(p @ own, rel=1e-6)
+    apart = np.abs(rates(DRAWS) - Y).mean(0)
+    assert found.absolute_error == pytest.approx(p @ apart, rel=1e-12)
     assert found.accuracy == pytest.approx(p @ (law.argmax(1) == Y))
     cells = answers.cells
     x, y, p = cells.x[cells.x_index], cells.y, cells.p

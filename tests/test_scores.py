@@ -48,6 +48,7 @@ def test_scores_of_one_poisson_law_are_the_sums_done_by_hand():
     rps = [((cdf - (one <= k)) ** 2).sum() for one in y]
     assert abs(scores.rps - np.mean(rps)) < 1e-13
     assert abs(scores.predictive_likelihood - p[y].mean()) < 1e-14
+    assert abs(scores.absolute_error - (1.5 + 0.5 + 0.5 + 2.5) / 4) < 1e-14
     # The likeliest outcome is 1.
     assert scores.accuracy == 0.5
     assert scores.n == 4
@@ -67,6 +68,7 @@ def test_scores_of_a_bernoulli_law_and_brier_as_half_a_quadratic_score():
         quadratic = score(fit_of(two, cells, [[np.log(0.25 / 0.75)]]))
         assert abs(quadratic.brier - 2 * scores.brier) < 1e-14
         assert abs(quadratic.rps - scores.rps) < 1e-14
+        assert abs(quadratic.absolute_error - (3 * 0.25 + 0.75) / 4) < 1e-14
 
 
 def test_the_predictive_law_is_the_mean_over_the_draws():
@@ -191,13 +193,32 @@ def test_many_draws_on_many_rows_are_thinned_to_evenly_spaced_ones(monkeypatch, 
     assert np.allclose(thin, two, rtol=1e-12)
 
 
+def test_absolute_errors_are_means_over_draws_not_errors_of_the_mean(rng):
+    x, y = rng.integers(0, 3, (40, 1)) + 1.0, rng.binomial(5, 0.6, 40)
+    draws = rng.normal(0.2, 0.5, (30, 1))
+    cells = Cells.from_rows(x, y, trials=np.full(40, 5))
+    expected = 5 / (1 + np.exp(-draws @ x.T))
+    found = score(fit_of(tb.Binomial(), cells, draws)).absolute_error
+    assert np.isclose(found, np.abs(expected - y).mean(), rtol=1e-12)
+    assert found > np.abs(expected.mean(0) - y).mean() + 0.01
+
+
+def test_levels_without_an_order_have_no_absolute_error():
+    cells = ones([0, 1, 2, 2])
+    three = score(fit_of(tb.Categorical(("a", "b", "c")), cells, [[0.1, 0.2]]))
+    assert np.isnan(three.absolute_error)
+    assert "absolute error                  nan  outcomes have no order" in str(three)
+    ordinal = score(fit_of(tb.Ordinal(("a", "b", "c")), cells, [[0.0, np.log(2.0)]]))
+    assert np.isfinite(ordinal.absolute_error)
+
+
 def test_a_weight_of_two_is_the_row_twice(rng):
     x, y = rng.integers(0, 3, (60, 1)) + 1.0, rng.poisson(4, 60)
     twice = score(fit_of(tb.Poisson(), Cells.from_rows(np.r_[x, x], np.r_[y, y]), [[0.5], [0.6]]))
     weighed = score(
         fit_of(tb.Poisson(), Cells.from_rows(x, y, weights=np.full(60, 2)), [[0.5], [0.6]])
     )
-    for name in ("log", "brier", "rps", "predictive_likelihood", "accuracy", "n"):
+    for name in ("log", "brier", "rps", "predictive_likelihood", "absolute_error", "accuracy", "n"):
         assert getattr(twice, name) == getattr(weighed, name)
 
 

@@ -1,6 +1,6 @@
 """How well a fit predicts outcomes: proper scores, also of rows that it has not seen.
 
-Beside proper scores stands the paper's improper one. A row is one unit of a cell's count: leaving
+Beside proper scores stand the paper's improper ones. A row is one unit of a cell's count: leaving
 it out lowers the count by one. Its random weight is taken out of every draw and the rest stays as
 it was (a Gamma(n) times a Beta(n - 1, 1) is a Gamma(n - 1)), so draws with and without the row are
 paired, and all rows of a cell have the same answer. Groups are those of the whole fit, which never
@@ -18,8 +18,9 @@ from tvdbayes._errors import DataError, MemoryBudgetError, SettingsError
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes._validate import whole_number
 from tvdbayes.data.cells import Cells
+from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.predictors import dependent_columns
-from tvdbayes.results.laws import blocks, law_of
+from tvdbayes.results.laws import Block, blocks, law_of
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.plan import AbstractPlan, draws_of
 from tvdbayes.sampling.planners import plan_of
@@ -27,7 +28,7 @@ from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.weights import Stream
 
 _PROPER = ("log", "brier", "rps")
-_MEANS = (*_PROPER, "predictive_likelihood", "accuracy")
+_MEANS = (*_PROPER, "predictive_likelihood", "absolute_error", "accuracy")
 """The scores by name, of which those are proper that no other law than the true one improves."""
 Progress = Callable[[int, int], None]
 
@@ -59,6 +60,11 @@ class Scores:
     predictive_likelihood : float
         The paper's mean of p(y given x). Improper: it can reward overconfidence, so a law that is
         surer than the truth may have a higher one.
+    absolute_error : float
+        The paper's mean over rows and draws j of ``|E_j(Y given x) - y|``, with the expected
+        outcome of each draw. Lower is better, but it is improper: the best guess in this sense is
+        the median, not the expected outcome. Levels of an ordinal outcome are 0, 1, ... here;
+        without an order among three or more it makes no sense and is nan.
     accuracy : float
         Share of rows whose outcome is the most probable one (the smallest of several such).
         Higher is better, but it ignores how sure a prediction is.
@@ -87,6 +93,7 @@ class Scores:
     brier: float
     rps: float
     predictive_likelihood: float
+    absolute_error: float
     accuracy: float
     n: float
     counts: Array
@@ -96,12 +103,14 @@ class Scores:
         lower = "lower is better"
         ranked = lower if np.isfinite(self.rps) else "outcomes have no order"
         improper = "improper: can reward overconfidence"
+        guess = "improper: best for the median" if np.isfinite(self.rps) else ranked
         lines = (
             ("log score", self.log, lower),
             ("Brier score", self.brier, lower),
             ("ranked probability score", self.rps, ranked),
             ("accuracy", self.accuracy, "higher is better"),
             ("predictive likelihood", self.predictive_likelihood, improper),
+            ("absolute error", self.absolute_error, guess),
         )
         table = [f"{name:<24} {value:>10.4f}  {note}" for name, value, note in lines]
         return "\n".join([*table, f"means over {self.n:g} rows"])
@@ -121,7 +130,7 @@ def score(posterior: Posterior, cells: Cells | None = None) -> Scores:
     """
     family = posterior.model.family
     table = posterior.cells if cells is None else _checked(posterior, cells)
-    log, brier, rps, hit = np.empty((4, table.n_cells))
+    log, brier, rps, off, hit = np.empty((5, table.n_cells))
     for block in blocks(posterior, table):
         law, at, column = law_of(family, block, block.y), block.cells, block.column
         log[at] = -block.log_pmf(family)
@@ -129,12 +138,21 @@ def score(posterior: Posterior, cells: Cells | None = None) -> Scores:
         square = (law.weights @ law.mass**2)[column]
         brier[at] = (1 - p) ** 2 if family.binary else square - 2 * p + 1
         # Levels of which each has predictors of its own have no order; of two none is needed.
-        rps[at] = law.ranked(block.y, column) if family.n_main == 1 else np.nan
+        ordered = family.n_main == 1
+        rps[at] = law.ranked(block.y, column) if ordered else np.nan
+        off[at] = _apart(family, block) if ordered else np.nan
         hit[at] = law.y[law.mass.argmax(0)][column] == block.y
     counts, n = table.counts, table.n_obs
-    by_cell = dict(zip(_MEANS, (log, brier, rps, np.exp(-log), hit), strict=True))
+    by_cell = dict(zip(_MEANS, (log, brier, rps, np.exp(-log), off, hit), strict=True))
     means = {name: float(counts @ values / n) for name, values in by_cell.items()}
     return Scores(**means, n=n, counts=counts, by_cell={name: by_cell[name] for name in _PROPER})
+
+
+def _apart(family: AbstractFamily, block: Block) -> Array:
+    """Criterion 2 of the paper for each cell: the mean over draws of ``|E_j(Y given x) - y|``."""
+    expected = family.mean(block.eta, block.trials)[block.column]
+    apart: Array = np.abs(expected - block.y[:, None]).mean(-1)
+    return apart
 
 
 def _checked(posterior: Posterior, cells: Cells) -> Cells:
