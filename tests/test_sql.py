@@ -34,7 +34,7 @@ def in_memory(rows: pd.DataFrame) -> tb.Fit:
 
 def as_parquet(rows: pd.DataFrame, folder: Path) -> str:
     for j, part in enumerate(np.array_split(np.arange(len(rows)), 3)):
-        rows.iloc[part].to_parquet(folder / f"part{j}.parquet")
+        rows.iloc[part].to_parquet(folder / f"part{j}.parquet", index=False)
     return str(folder / "*.parquet")
 
 
