@@ -163,7 +163,7 @@ def surveys(quick=False):
     ]
     Table(
         "grouped_rows_surveys",
-        "grouped_rows",
+        "grouped_rows_surveys",
         "How often 90 % intervals hold the truth of the population, both coefficients of a logit "
         "together, where rows with y = 1 are three times as likely to be sampled, within strata: "
         f"600 rows, {n_sets} data sets (seed {SEED}), {N_DRAWS} draws. With `strata=` and "
@@ -176,9 +176,7 @@ def surveys(quick=False):
 
 
 def _flags(model, icc, broken, number):
-    """Whether any good cluster and any good row is flagged, and the share of bad clusters that is;
-    of a logit on clean data also.
-    """
+    """Whether any good cluster and any good row is flagged, and the share of bad clusters found."""
     data, bad = make(model, 60, icc, number, discrete=True, broken=broken)
     options = {"family": FAMILIES[model], "n_draws": 50, "seed": number}
     fit = _quietly("y ~ x", data, clusters="cluster", **options)
@@ -203,7 +201,7 @@ def flags(quick=False):
                 print(lines[-1], flush=True)
     Table(
         "grouped_rows_flags",
-        "grouped_rows",
+        "grouped_rows_flags",
         f"Flags of `clusters()` and `rows()`: 60 clusters of {SIZE} rows, discrete x, {n_sets} "
         f"data sets a line (seed {SEED}). Data sets in which any good cluster is flagged (stated: "
         "5 % on clean data) with the Monte-Carlo error, and any row of a good cluster; and the "
@@ -233,16 +231,9 @@ def cost(quick=False):
         print(lines[-1], flush=True)
     Table(
         "grouped_rows_cost",
-        "grouped_rows",
+        "grouped_rows_cost",
         f"Seconds of processor time of `fit` with {n_draws:,} draws for {n_clusters:,} clusters of "
         f"{SIZE} rows, without and with `clusters=`, the least of {times} times each, interleaved.",
         ("data", "rows", "clusters", "ratio"),
         lines,
     ).publish()
-
-
-def run(quick=False):
-    cost(quick)
-    surveys(quick)
-    flags(quick)
-    coverage(quick)

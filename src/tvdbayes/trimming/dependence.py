@@ -29,6 +29,8 @@ _CLIP = 2.0
 _ROWS = 1 << 14
 """x rows whose laws are summed at a time."""
 _MOST = 0.99
+_FAR = 3.0
+"""A normal law has 0.3 % of its mass beyond so many deviations."""
 
 
 def independent_share(layout: Layout, theta: Array, kept: Array, units: SamplingUnits) -> float:
@@ -54,19 +56,29 @@ def independent_share(layout: Layout, theta: Array, kept: Array, units: Sampling
 def correlation(units: SamplingUnits, score: Array, variance: Array, kept: Array) -> float:
     """The correlation of the scores (K, m) of rows of one unit, at least 0.
 
-    ``variance`` (m,) is that of the K scores of a row together, under the model.
+    ``variance`` (m,) is that of the K scores of a row together, under the model. Units whose sum
+    lies more than `_FAR` deviations out, given a first estimate, have no say in the second: broken
+    ones would make all others look alike, and hide among them.
     """
     weight = units.mass / units.rows * kept[units.cell]
-    total = weight * units.rows
-    own = units.rows * weight**2
-    found = 0.0
+    total, own = weight * units.rows, units.rows * weight**2
+    sums, pairs = np.zeros((2, len(units.counts)))
     for values in score:
         each = values[units.cell]
-        found += float(units.counts @ (units.total(total * each) ** 2 - units.total(own * each**2)))
+        square = units.total(total * each) ** 2
+        sums += square
+        pairs += square - units.total(own * each**2)
     spread = np.sqrt(variance)[units.cell]
-    most = units.total(total * spread) ** 2 - units.total(own * spread**2)
-    whole = float(units.counts @ most)
-    return float(np.clip(found / whole, 0.0, _MOST)) if whole > 0 else 0.0
+    alone = units.total(own * spread**2)
+    most = units.total(total * spread) ** 2 - alone
+
+    def estimate(counts: Array) -> float:
+        whole = float(counts @ most)
+        return float(np.clip(counts @ pairs / whole, 0.0, _MOST)) if whole > 0 else 0.0
+
+    first = estimate(units.counts)
+    near = sums <= _FAR**2 * np.maximum(alone + first * most, 1e-12)
+    return estimate(units.counts * near)
 
 
 def outcome_scores(layout: Layout, theta: Array) -> tuple[Array, Array]:
