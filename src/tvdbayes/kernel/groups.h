@@ -10,17 +10,20 @@
 #define AT(p, i) ((p) + (int64_t)(i) * NB + v * LANES)
 #define INLINE static inline __attribute__((always_inline))
 
-/* Laws. The first three are of one outcome that stands for both; the others list theirs. */
-enum { TAIL_LOGIT, TAIL_PROBIT, TAIL_CLOGLOG, SUCCESSES_LOGIT, SUCCESSES_CLOGLOG, COUNTS };
+/* Laws. The first three are of one outcome that stands for both; the others list theirs. The last has
+   a log dispersion, the same in all rows: its last parameter, whose column of z is 0. */
+enum { TAIL_LOGIT, TAIL_PROBIT, TAIL_CLOGLOG, SUCCESSES_LOGIT, SUCCESSES_CLOGLOG, COUNTS, DISPERSED };
 
 /* What does not change from draw to draw. Numbers of 8 bytes, as `objective/_compiled_groups.py` packs them. */
 typedef struct {
-    int64_t law, folded, curved, n_params, n_atoms, n_units, n_cells;
+    int64_t law, folded, curved, n_params, n_atoms, n_units, n_cells, n_outcomes;
     const double *z, *offset, *trials;       /* of atoms: (n_atoms, n_params), (n_atoms,) */
     const int64_t *slot0, *node0, *unit0;    /* where the slots of an atom, nodes and units of a slot begin */
     const double *node;                      /* (n_nodes, 3): outcome, weight, and its factor, 0 for none */
     const double *start;                     /* of nodes without a factor, two each: see `at_node` */
     const int32_t *unit;
+    const double *outcome;                   /* the distinct ones, and that of each node; DISPERSED */
+    const int32_t *outcome_of_node;
     const int64_t *atom_of_cell, *slot_of_cell; /* -1: the cell is in no slot */
     const double *anchor;                    /* (n_units, n_params) or NULL */
     const double *ridge, *tie, *reference;   /* the penalty: (n_params, n_params), (n_params,) twice */
@@ -35,6 +38,7 @@ typedef struct {
     double *data, *whole, *mass, *slope, *bend, *dual; /* of units */
     double *jacobian;                        /* (n_units, n_params), where there is no anchor */
     double *theta, *trial, *step, *found, *grad, *hess, *factor, *pivot;
+    double *table;                           /* of outcomes, three each: see `outcome_terms` */
     double *lane;                            /* numbers of each lane, see `search` */
 } Block;
 
@@ -49,7 +53,7 @@ static int64_t block_numbers(const Groups *g, Block *b, double *memory)
     TAKE(data, g->n_units); TAKE(whole, g->folded ? g->n_units : 0); TAKE(mass, g->n_units);
     TAKE(slope, g->n_units); TAKE(bend, g->n_units); TAKE(dual, g->n_units);
     TAKE(jacobian, g->anchor ? 0 : g->n_units * d);
-    TAKE(weight, g->n_atoms); TAKE(at, g->n_atoms); TAKE(more, g->n_atoms);
+    TAKE(weight, g->n_atoms); TAKE(at, g->n_atoms); TAKE(more, g->n_atoms); TAKE(table, 3 * g->n_outcomes);
 #undef TAKE
     return used;
 }
@@ -76,11 +80,19 @@ INLINE void tail(int law, V eta, V *p, V *first, V *second)
     }
 }
 
-/* The law at one x row: score a + b y, curvature of the log pmf c + d y, and what `at_node` needs. */
-typedef struct { V x, k, a, b, c, d; } Row;
+/* The law at one x row: score a + b y, curvature of the log pmf c + d y, and what `at_node` needs. In
+   the log dispersion the score is P + own - share y, with curvature Q + own_2 + d y, and mixed + d y. */
+typedef struct { V x, k, a, b, c, d, share, own, own_2, mixed; } Row;
 
-INLINE void at_row(int law, V eta, double trials, Row *r)
+INLINE void at_row(int law, V eta, V u, double trials, Row *r)
 {
+    if (law == DISPERSED) {
+        const Dispersed at = at_dispersion(u, eta);
+        r->x = at.log_mean - at.log_total; r->k = at.level; r->share = at.share;
+        r->b = at.rest; r->a = -at.mean * at.rest; r->c = r->a * at.rest; r->d = -at.share * at.rest;
+        r->own = at.own; r->mixed = -r->a * at.share; r->own_2 = r->mixed - at.own;
+        return;
+    }
     if (law == COUNTS) {
         V rate = vexp(smaller(eta, all(300.0)));
         r->x = eta; r->k = rate; r->a = -rate; r->b = all(1.0); r->c = -rate; r->d = all(0.0);
@@ -107,11 +119,13 @@ INLINE void at_row(int law, V eta, double trials, Row *r)
 /* The pmf at a node, from that at the node before where it has a factor. Factors are given along
    short runs only: the pmf of a run's first outcome may be 0 where a later one is not, but is then
    far from it. */
-INLINE V at_node(int law, const double *node, const double *start, double trials, const Row *r, V before)
+INLINE V at_node(int law, const double *node, const double *start, double trials, const Row *r, V before, const double *table)
 {
     double y = node[0];
     if (law == COUNTS && node[2] != 0.0) return before * (r->k * node[2]);
     if (law == COUNTS) return vexp(y * (r->x - start[0]) - (r->k - start[1]));
+    if (law == DISPERSED && node[2] != 0.0) return before * (r->share * (1.0 - node[2]) - r->a * node[2]);
+    if (law == DISPERSED) return vexp(load(table) + (y * (r->x - start[0]) - (r->k - start[1])));
     return vexp(start[1] + (y * r->x + (trials - y) * r->k));
 }
 
@@ -130,14 +144,25 @@ INLINE void predictor(const Groups *g, int64_t i, const double *theta, V *eta)
     EACH eta[v] += offset;
 }
 
+/* What `outcome_terms` says of a node. */
+#define TABLE_OF(q) (law == DISPERSED ? AT(b->table, 3 * g->outcome_of_node[q]) : NULL)
+
+INLINE V dispersion_at(int law, const Groups *g, const double *theta, int v)
+{
+    return law == DISPERSED ? dispersion(load(AT(theta, g->n_params - 1))) : all(0.0);
+}
+
 /* Model masses of the units at theta. */
 INLINE void forward_of(int law, const Groups *g, const Block *b, const double *theta)
 {
+    V u[NV];
     const int64_t *slot0 = g->slot0, *node0 = g->node0, *unit0 = g->unit0;
     const int32_t *unit = g->unit;
-    const double *nodes = g->node, *start = g->start, *weight = b->weight;
+    const double *start = g->start, *weight = b->weight;
     double *mass = b->mass, *at = b->at;
     memset(mass, 0, sizeof(double) * (size_t)(g->n_units * NB));
+    EACH u[v] = dispersion_at(law, g, theta, v);
+    if (law == DISPERSED) EACH outcome_terms(load(AT(theta, g->n_params - 1)), g->n_outcomes, g->outcome, NB, b->table + v * LANES);
     for (int64_t i = 0; i < g->n_atoms; i++) {
         V eta[NV], m[NV], f[NV];
         Row row[NV];
@@ -154,12 +179,12 @@ INLINE void forward_of(int law, const Groups *g, const Block *b, const double *t
             continue;
         }
         const double trials = g->trials[i];
-        EACH { store(AT(at, i), eta[v]); at_row(law, eta[v], trials, &row[v]); f[v] = all(0.0); }
+        EACH { store(AT(at, i), eta[v]); at_row(law, eta[v], u[v], trials, &row[v]); f[v] = all(0.0); }
         for (int64_t k = slot0[i]; k < slot0[i + 1]; k++) {
             EACH m[v] = all(0.0);
             for (int64_t q = node0[k]; q < node0[k + 1]; q++) {
-                const double *node = nodes + 3 * q;
-                EACH { f[v] = at_node(law, node, start, trials, &row[v], f[v]); m[v] += node[1] * f[v]; }
+                const double *node = g->node + 3 * q;
+                EACH { f[v] = at_node(law, node, start, trials, &row[v], f[v], TABLE_OF(q)); m[v] += node[1] * f[v]; }
                 start += node[2] == 0.0 ? 2 : 0;
             }
             EACH m[v] *= load(AT(weight, i));
@@ -178,53 +203,74 @@ INLINE void add_square(int64_t d, const double *z, const V *c, double *hess)
     }
 }
 
-/* Gradient from the slopes of the units; where steps are curved, also the Jacobian, for which there is
-   no anchor then, and the second derivatives of the pmf. `at` is as `forward_of` left it. */
+/* Gradient from the slopes of the units; where there is no anchor also the Jacobian, and where steps are
+   curved the second derivatives of the pmf. `at` and `table` are as `forward_of` left them. */
 INLINE void backward_of(int law, int curved, const Groups *g, const Block *b)
 {
+    const int more = law == DISPERSED, with_jacobian = curved || more;
     const int64_t d = g->n_params;
     const int64_t *slot0 = g->slot0, *node0 = g->node0, *unit0 = g->unit0;
     const int32_t *unit = g->unit;
     const double *nodes = g->node, *start = g->start, *weight = b->weight, *slope = b->slope;
+    V u[NV], total_own[NV];
+    EACH { u[v] = dispersion_at(law, g, b->trial, v); total_own[v] = all(0.0); }
     memset(b->grad, 0, sizeof(double) * (size_t)(d * NB));
-    if (curved) memset(b->jacobian, 0, sizeof(double) * (size_t)(g->n_units * d * NB));
+    if (with_jacobian) memset(b->jacobian, 0, sizeof(double) * (size_t)(g->n_units * d * NB));
     for (int64_t i = 0; i < g->n_atoms; i++) {
-        V eta[NV], f[NV], total[NV], second[NV];
+        V eta[NV], f[NV], total[NV], second[NV], mixed[NV], second_own[NV];
         Row row[NV];
         const double *z = g->z + i * d, trials = g->trials[i];
-        EACH { eta[v] = load(AT(b->at, i)); total[v] = second[v] = f[v] = all(0.0); }
-        if (law > TAIL_CLOGLOG) EACH at_row(law, eta[v], trials, &row[v]);
+        EACH { eta[v] = load(AT(b->at, i)); total[v] = second[v] = mixed[v] = second_own[v] = f[v] = all(0.0); }
+        if (law > TAIL_CLOGLOG) EACH at_row(law, eta[v], u[v], trials, &row[v]);
         for (int64_t k = slot0[i]; k < slot0[i + 1]; k++) {
-            V s[NV], first[NV], bent[NV];
+            V s[NV], first[NV], bent[NV], own[NV], bent_mixed[NV], bent_own[NV];
+            EACH own[v] = bent_mixed[v] = bent_own[v] = all(0.0);
             if (law <= TAIL_CLOGLOG) {
                 EACH { first[v] = eta[v]; bent[v] = curved ? load(AT(b->more, i)) : all(0.0); }
             } else {
                 EACH first[v] = bent[v] = all(0.0);
                 for (int64_t q = node0[k]; q < node0[k + 1]; q++) {
-                    const double *node = nodes + 3 * q;
+                    const double *node = nodes + 3 * q, y = node[0];
                     EACH {
-                        f[v] = at_node(law, node, start, trials, &row[v], f[v]);
-                        V score = row[v].a + row[v].b * node[0], m = node[1] * f[v];
+                        const Row *r = row + v;
+                        const double *table = TABLE_OF(q);
+                        f[v] = at_node(law, node, start, trials, r, f[v], table);
+                        V score = r->a + r->b * y, m = node[1] * f[v];
                         first[v] += m * score;
-                        if (curved) bent[v] += m * (score * score + (row[v].c + row[v].d * node[0]));
+                        if (curved) bent[v] += m * (score * score + (r->c + r->d * y));
+                        if (!more) continue;
+                        V score_own = load(table + NB) + (r->own - r->share * y);
+                        own[v] += m * score_own;
+                        if (!curved) continue;
+                        bent_mixed[v] += m * (score * score_own + (r->mixed + r->d * y));
+                        bent_own[v] += m * (score_own * score_own + (load(table + 2 * NB) + (r->own_2 + r->d * y)));
                     }
                     start += node[2] == 0.0 ? 2 : 0;
                 }
-                EACH { V w = load(AT(weight, i)); first[v] *= w; bent[v] *= w; }
+                EACH { V w = load(AT(weight, i)); first[v] *= w; bent[v] *= w; own[v] *= w; bent_mixed[v] *= w; bent_own[v] *= w; }
             }
             EACH s[v] = all(0.0);
             for (int64_t r = unit0[k]; r < unit0[k + 1]; r++) {
-                const int64_t u = unit[r];
-                EACH s[v] += load(AT(slope, u));
-                if (curved)
-                    for (int64_t j = 0; j < d; j++)
-                        EACH { double *p = AT(b->jacobian, u * d + j); store(p, load(p) + z[j] * first[v]); }
+                const int64_t at = unit[r];
+                EACH s[v] += load(AT(slope, at));
+                if (!with_jacobian) continue;
+                for (int64_t j = 0; j < d; j++)
+                    EACH { double *p = AT(b->jacobian, at * d + j); store(p, load(p) + z[j] * first[v]); }
+                if (more) EACH { double *p = AT(b->jacobian, at * d + d - 1); store(p, load(p) + own[v]); }
             }
-            EACH { total[v] += s[v] * first[v]; if (curved) second[v] += s[v] * bent[v]; }
+            EACH {
+                total[v] += s[v] * first[v];
+                if (curved) second[v] += s[v] * bent[v];
+                if (more) total_own[v] += s[v] * own[v];
+                if (more && curved) { mixed[v] += s[v] * bent_mixed[v]; second_own[v] += s[v] * bent_own[v]; }
+            }
         }
         for (int64_t j = 0; j < d; j++) EACH { double *p = AT(b->grad, j); store(p, load(p) + z[j] * total[v]); }
         if (curved) add_square(d, z, second, b->hess);
+        for (int64_t j = 0; curved && more && j < d; j++)
+            EACH { double *h = AT(b->hess, (d - 1) * d + j); store(h, load(h) + (j < d - 1 ? z[j] * mixed[v] : second_own[v])); }
     }
+    if (more) EACH store(AT(b->grad, d - 1), total_own[v]);
 }
 
 #define EVERY_LAW(work, ...) \
@@ -234,6 +280,7 @@ INLINE void backward_of(int law, int curved, const Groups *g, const Block *b)
     case TAIL_CLOGLOG: work(TAIL_CLOGLOG, __VA_ARGS__); break; \
     case SUCCESSES_LOGIT: work(SUCCESSES_LOGIT, __VA_ARGS__); break; \
     case SUCCESSES_CLOGLOG: work(SUCCESSES_CLOGLOG, __VA_ARGS__); break; \
+    case DISPERSED: work(DISPERSED, __VA_ARGS__); break; \
     default: work(COUNTS, __VA_ARGS__); \
     }
 
@@ -376,52 +423,30 @@ static void penalty_slopes(const Groups *g, const double *theta, double *grad, d
         }
 }
 
-/* Column `draw` of p (n_cells, n_draws), the table of a draw, into a lane. */
-static void load_table(const Groups *g, const Block *b, int lane, const double *p, int64_t n_draws, int64_t draw)
+/* Columns of p (n_cells, n_draws) from `draw` on, a table each, into so many lanes. */
+static void load_lanes(const Groups *g, const Block *b, int first, int lanes, const double *p, int64_t n_draws, int64_t draw)
 {
     const double share = g->reals[R_SHARE];
-    for (int64_t i = 0; i < g->n_atoms; i++) b->weight[i * NB + lane] = 0.0;
-    for (int64_t u = 0; u < g->n_units; u++) b->data[u * NB + lane] = 0.0;
-    for (int64_t u = 0; g->folded && u < g->n_units; u++) b->whole[u * NB + lane] = 0.0;
+#define LANE(array, i) (array)[(i) * NB + first + l]
+#define ALL_LANES for (int l = 0; l < lanes; l++)
+    for (int64_t i = 0; i < g->n_atoms; i++) ALL_LANES LANE(b->weight, i) = 0.0;
+    for (int64_t u = 0; u < g->n_units; u++) ALL_LANES LANE(b->data, u) = 0.0;
+    for (int64_t u = 0; g->folded && u < g->n_units; u++) ALL_LANES LANE(b->whole, u) = 0.0;
     for (int64_t c = 0; c < g->n_cells; c++) {
-        const double mass = p[c * n_draws + draw];
+        const double *mass = p + c * n_draws + draw;
         const int64_t k = g->slot_of_cell[c];
-        b->weight[g->atom_of_cell[c] * NB + lane] += mass;
-        for (int64_t r = k < 0 ? 0 : g->unit0[k]; k >= 0 && r < g->unit0[k + 1]; r++) b->data[g->unit[r] * NB + lane] += mass;
+        ALL_LANES LANE(b->weight, g->atom_of_cell[c]) += mass[l];
+        for (int64_t r = k < 0 ? 0 : g->unit0[k]; k >= 0 && r < g->unit0[k + 1]; r++) ALL_LANES LANE(b->data, g->unit[r]) += mass[l];
     }
     for (int64_t i = 0; i < g->n_atoms; i++) {
-        const double mass = b->weight[i * NB + lane] *= share;
-        for (int64_t r = g->unit0[i]; g->folded && r < g->unit0[i + 1]; r++) b->whole[g->unit[r] * NB + lane] += mass;
-    }
-    for (int64_t u = 0; u < g->n_units; u++) {
-        double *data = b->data + u * NB + lane, *whole = b->whole + u * NB + lane;
-        *data *= share;
-        if (*data < 1e-100) *data = 1e-100;
-        if (g->folded && *whole < 1e-100) *whole = 1e-100;
-    }
-}
-
-/* The same for NB draws from `draw` on, into all lanes: the same sums, side by side. */
-static void load_tables(const Groups *g, const Block *b, const double *p, int64_t n_draws, int64_t draw)
-{
-    const double share = g->reals[R_SHARE];
-    memset(b->weight, 0, sizeof(double) * (size_t)(g->n_atoms * NB));
-    memset(b->data, 0, sizeof(double) * (size_t)(g->n_units * NB));
-    if (g->folded) memset(b->whole, 0, sizeof(double) * (size_t)(g->n_units * NB));
-    for (int64_t c = 0; c < g->n_cells; c++) {
-        const int64_t i = g->atom_of_cell[c], k = g->slot_of_cell[c];
-        V mass[NV];
-        EACH { mass[v] = load(p + c * n_draws + draw + v * LANES); store(AT(b->weight, i), load(AT(b->weight, i)) + mass[v]); }
-        if (k >= 0) add_to_units(g->unit + g->unit0[k], g->unit + g->unit0[k + 1], mass, b->data);
-    }
-    for (int64_t i = 0; i < g->n_atoms; i++) {
-        V mass[NV];
-        EACH { mass[v] = load(AT(b->weight, i)) * share; store(AT(b->weight, i), mass[v]); }
-        if (g->folded) add_to_units(g->unit + g->unit0[i], g->unit + g->unit0[i + 1], mass, b->whole);
+        ALL_LANES LANE(b->weight, i) *= share;
+        for (int64_t r = g->unit0[i]; g->folded && r < g->unit0[i + 1]; r++) ALL_LANES LANE(b->whole, g->unit[r]) += LANE(b->weight, i);
     }
     for (int64_t u = 0; u < g->n_units; u++)
-        EACH {
-            store(AT(b->data, u), larger(load(AT(b->data, u)) * share, all(1e-100)));
-            if (g->folded) store(AT(b->whole, u), larger(load(AT(b->whole, u)), all(1e-100)));
+        ALL_LANES {
+            LANE(b->data, u) = LANE(b->data, u) * share < 1e-100 ? 1e-100 : LANE(b->data, u) * share;
+            if (g->folded && LANE(b->whole, u) < 1e-100) LANE(b->whole, u) = 1e-100;
         }
+#undef ALL_LANES
+#undef LANE
 }

@@ -7,10 +7,14 @@ enum { L_DRAW, L_ENDED, L_FRESH, L_WIDTH, L_NARROW, L_LENGTH, L_BEST, L_PROMISE,
 enum { G_CONVERGED = 0, G_STALLED = 1, G_OUT_OF_STEPS = 2 };
 enum { MOST_SWEEPS = 40 };
 
-static double largest(double a, double b) { return a < b ? b : a; }
-static double size_of(double a) { return a < 0 ? -a : a; }
-static int is_finite(double a) { return a - a == 0; }
 static double root(double a) { double out[LANES]; store(out, vsqrt(all(a))); return out[0]; }
+
+static void rotate(double *a, double *b, double c, double s)
+{
+    const double old = *a;
+    *a = c * old - s * *b;
+    *b = s * old + c * *b;
+}
 
 /* H x = g by the eigenvalues of H, of which the sizes are taken (Jacobi's method). In memory that
    holds 2 d * d numbers. */
@@ -21,11 +25,10 @@ static void solve_by_eigenvalues(int64_t d, double *h, double *axes, const doubl
         for (int64_t j = 0; j < d; j++) axes[i * d + j] = i == j;
     for (int sweep = 0; sweep < MOST_SWEEPS; sweep++) {
         double off = 0, whole = 0;
-        for (int64_t i = 0; i < d; i++)
-            for (int64_t j = 0; j < d; j++) {
-                whole += h[i * d + j] * h[i * d + j];
-                if (i != j) off += h[i * d + j] * h[i * d + j];
-            }
+        for (int64_t k = 0; k < d * d; k++) {
+            whole += h[k] * h[k];
+            if (k % (d + 1)) off += h[k] * h[k];
+        }
         if (!(off > 1e-32 * whole)) break;
         for (int64_t i = 0; i < d; i++)
             for (int64_t j = 0; j < i; j++) {
@@ -34,18 +37,10 @@ static void solve_by_eigenvalues(int64_t d, double *h, double *axes, const doubl
                 double theta = (h[j * d + j] - h[i * d + i]) / (2 * apart);
                 double t = (theta < 0 ? -1 : 1) / (size_of(theta) + root(theta * theta + 1));
                 double c = 1 / root(t * t + 1), s = t * c;
+                for (int64_t k = 0; k < d; k++) rotate(h + k * d + i, h + k * d + j, c, s);
                 for (int64_t k = 0; k < d; k++) {
-                    double a = h[k * d + i], b = h[k * d + j];
-                    h[k * d + i] = c * a - s * b;
-                    h[k * d + j] = s * a + c * b;
-                }
-                for (int64_t k = 0; k < d; k++) {
-                    double a = h[i * d + k], b = h[j * d + k];
-                    h[i * d + k] = c * a - s * b;
-                    h[j * d + k] = s * a + c * b;
-                    a = axes[k * d + i]; b = axes[k * d + j];
-                    axes[k * d + i] = c * a - s * b;
-                    axes[k * d + j] = s * a + c * b;
+                    rotate(h + i * d + k, h + j * d + k, c, s);
+                    rotate(axes + k * d + i, axes + k * d + j, c, s);
                 }
             }
     }
@@ -101,33 +96,24 @@ static void find_steps(const Groups *g, const Block *b, double *own)
         if (b->lane[L_TAKEN * NB + l] == 0) continue;
         if (definite[l] == 0) {
             double *h = own, *axes = h + d * d, *grad = axes + d * d, *x = grad + d;
-            for (int64_t i = 0; i < d; i++) {
+            for (int64_t i = 0; i < d; i++) grad[i] = b->grad[i * NB + l];
+            for (int64_t i = 0; i < d; i++)
                 for (int64_t j = 0; j <= i; j++) {
                     h[i * d + j] = h[j * d + i] = b->hess[(i * d + j) * NB + l];
                     lost |= !is_finite(h[i * d + j]);
                 }
-                grad[i] = b->grad[i * NB + l];
-            }
             if (!lost) solve_by_eigenvalues(d, h, axes, grad, x, 1e-10);
             for (int64_t i = 0; i < d; i++) b->found[i * NB + l] = x[i];
         }
+        for (int64_t i = 0; i < d; i++) lost |= !is_finite(b->found[i * NB + l]);
         for (int64_t i = 0; i < d; i++) {
-            b->step[i * NB + l] = b->found[i * NB + l];
-            lost |= !is_finite(b->step[i * NB + l]);
+            const double down = b->grad[i * NB + l], way = is_finite(down) ? down : down > 0 ? 1 : down < 0 ? -1 : 0;
+            b->step[i * NB + l] = lost ? way : b->found[i * NB + l];
+            most = largest(most, size_of(b->step[i * NB + l]));
         }
-        if (lost) {
-            for (int64_t i = 0; i < d; i++) {
-                double down = b->grad[i * NB + l];
-                down = is_finite(down) ? down : down > 0 ? 1 : down < 0 ? -1 : 0;
-                b->step[i * NB + l] = down;
-                most = largest(most, size_of(down));
-            }
-            for (int64_t i = 0; i < d; i++) b->step[i * NB + l] /= largest(most, 1);
-            most = 0;
-        }
-        for (int64_t i = 0; i < d; i++) most = largest(most, size_of(b->step[i * NB + l]));
-        double share = g->reals[R_LONGEST] / largest(most, 1e-300);
-        for (int64_t i = 0; i < d; i++) b->step[i * NB + l] *= -(share < 1 ? share : 1);
+        /* Along the gradient a step is at most 1. */
+        const double shorter = lost ? largest(most, 1) : 1, share = g->reals[R_LONGEST] / largest(most / shorter, 1e-300);
+        for (int64_t i = 0; i < d; i++) b->step[i * NB + l] *= -(share < 1 ? share : 1) / shorter;
     }
 }
 
@@ -194,9 +180,7 @@ static void go_on(const Groups *g, const Block *b, const Ends *e)
             x[L_BEST * NB] = x[L_TOTAL * NB];
             x[L_LENGTH * NB] = 1;
             x[L_FRESH * NB] = 0;
-        } else {
-            x[L_LENGTH * NB] *= real[R_SHORTEN];
-        }
+        } else x[L_LENGTH * NB] *= real[R_SHORTEN];
         const int stuck = x[L_LENGTH * NB] < real[R_SHORTEST];
         const int flat = taken && x[L_PROMISE * NB] < real[R_DECREMENT];
         double length = 0;
@@ -205,17 +189,13 @@ static void go_on(const Groups *g, const Block *b, const Ends *e)
             x[L_ENDED * NB] = G_CONVERGED + 1;
             /* The last step is too short to be worth an evaluation, but not to be taken. */
             length = 1;
-        } else if (stuck && last) {
-            x[L_ENDED * NB] = G_STALLED + 1;
-        } else if (x[L_STEPS * NB] >= real[R_MAX_ITER]) {
-            x[L_ENDED * NB] = G_OUT_OF_STEPS + 1;
-        } else if (!last && (stuck || flat)) {
+        } else if (stuck && last) x[L_ENDED * NB] = G_STALLED + 1;
+        else if (x[L_STEPS * NB] >= real[R_MAX_ITER]) x[L_ENDED * NB] = G_OUT_OF_STEPS + 1;
+        else if (!last && (stuck || flat)) {
             x[L_WIDTH * NB] = largest(x[L_WIDTH * NB] * real[R_NARROW], real[R_TAU]);
             x[L_LENGTH * NB] = 0;
             x[L_BEST * NB] = 1.0 / 0.0;
-        } else {
-            length = x[L_LENGTH * NB];
-        }
+        } else length = x[L_LENGTH * NB];
         for (int64_t i = 0; i < d; i++) b->trial[i * NB + l] = b->theta[i * NB + l] + length * b->step[i * NB + l];
     }
 }
@@ -224,14 +204,13 @@ static void go_on(const Groups *g, const Block *b, const Ends *e)
 static int fill_lanes(const Groups *g, const Block *b, const double *p, int64_t n_draws, const double *start, double begin, int64_t *next)
 {
     const int64_t d = g->n_params;
-    int used = 0, unused = 0;
-    for (int l = 0; l < NB; l++) unused += b->lane[L_DRAW * NB + l] < 0;
-    const int together = unused == NB && n_draws - *next >= NB;
-    if (together) load_tables(g, b, p, n_draws, *next);
+    int used = 0, together = n_draws - *next >= NB;
+    for (int l = 0; l < NB; l++) together &= b->lane[L_DRAW * NB + l] < 0;
+    if (together) load_lanes(g, b, 0, NB, p, n_draws, *next);
     for (int l = 0; l < NB; l++) {
         double *x = b->lane + l;
         if (x[L_DRAW * NB] < 0 && *next < n_draws) {
-            if (!together) load_table(g, b, l, p, n_draws, *next);
+            if (!together) load_lanes(g, b, l, 1, p, n_draws, *next);
             for (int64_t i = 0; i < d; i++) {
                 b->theta[i * NB + l] = b->trial[i * NB + l] = start[i * n_draws + *next];
                 b->step[i * NB + l] = 0;
@@ -294,22 +273,14 @@ ENTRY(search_groups)(const Groups *g, const double *p, int64_t n_draws, const do
     }
 }
 
-/* Up to NB draws from `first` on into the lanes; how many. */
-static int64_t load_block(const Groups *g, const Block *b, const double *p, int64_t n_draws, int64_t first)
-{
-    const int64_t n = n_draws - first < NB ? n_draws - first : NB;
-    if (n == NB) load_tables(g, b, p, n_draws, first);
-    for (int l = 0; n < NB && l < n; l++) load_table(g, b, l, p, n_draws, first + l);
-    return n;
-}
-
 /* The divergence itself of each draw at theta (d, n_draws). */
 ENTRY(measure_groups)(const Groups *g, const double *p, int64_t n_draws, const double *theta, double *exact, double *memory)
 {
     Block b;
     clear(&b, memory, block_numbers(g, &b, memory));
     for (int64_t first = 0; first < n_draws; first += NB) {
-        const int64_t n = load_block(g, &b, p, n_draws, first);
+        const int n = n_draws - first < NB ? (int)(n_draws - first) : NB;
+        load_lanes(g, &b, 0, n, p, n_draws, first);
         for (int64_t i = 0; i < g->n_params; i++) memcpy(b.trial + i * NB, theta + i * n_draws + first, sizeof(double) * (size_t)n);
         forward(g, &b, b.trial);
         measure(g, &b, b.lane);
@@ -324,7 +295,8 @@ ENTRY(score_groups)(const Groups *g, const double *p, int64_t n_draws, const dou
     Block b;
     clear(&b, memory, block_numbers(g, &b, memory));
     for (int64_t first = 0; first < n_draws; first += NB) {
-        const int64_t n = load_block(g, &b, p, n_draws, first);
+        const int n = n_draws - first < NB ? (int)(n_draws - first) : NB;
+        load_lanes(g, &b, 0, n, p, n_draws, first);
         for (int64_t point = 0; point < n_points; point++) {
             memset(b.mass, 0, sizeof(double) * (size_t)(g->n_units * NB));
             for (int64_t i = 0; i < g->n_atoms; i++)
@@ -350,14 +322,10 @@ ENTRY(expand_groups)(const Groups *g, const double *p, int64_t n_draws, const do
     clear(&b, memory, numbers);
     for (int l = 0; l < NB; l++) {
         const int64_t draw = l < n_draws ? l : n_draws - 1;
-        load_table(g, &b, l, p, n_draws, draw);
-        fresh[l] = dual == NULL;
-        width_of[l] = tau[draw];
-        chosen[l] = 1;
-        for (int64_t i = 0; i < d; i++) {
-            b.trial[i * NB + l] = theta[i * n_draws + draw];
-            b.step[i * NB + l] = step[i * n_draws + draw];
-        }
+        load_lanes(g, &b, l, 1, p, n_draws, draw);
+        fresh[l] = dual == NULL; width_of[l] = tau[draw]; chosen[l] = 1;
+        for (int64_t i = 0; i < d; i++) b.trial[i * NB + l] = theta[i * n_draws + draw];
+        for (int64_t i = 0; i < d; i++) b.step[i * NB + l] = step[i * n_draws + draw];
         for (int64_t u = 0; dual && u < g->n_units; u++) b.dual[u * NB + l] = dual[u * n_draws + draw];
     }
     forward(g, &b, b.trial);

@@ -5,6 +5,7 @@
 
 #include "vector.h"
 #include "functions.h"
+#include "dispersion.h"
 #include "likelihood.h"
 #include "search.h"
 #include "groups.h"

@@ -25,17 +25,8 @@ typedef struct {
     double *theta, *step, *grad, *change, *image, *inverse;
 } Search;
 
-static double dot(int64_t d, const double *a, const double *b)
-{
-    double sum = 0;
-    for (int64_t j = 0; j < d; j++) sum += a[j] * b[j];
-    return sum;
-}
-
-static void times(int64_t d, const double *matrix, const double *a, double *out)
-{
-    for (int64_t i = 0; i < d; i++) out[i] = dot(d, matrix + i * d, a);
-}
+static double dot(int64_t d, const double *a, const double *b) { double sum = 0; for (int64_t j = 0; j < d; j++) sum += a[j] * b[j]; return sum; }
+static void times(int64_t d, const double *matrix, const double *a, double *out) { for (int64_t i = 0; i < d; i++) out[i] = dot(d, matrix + i * d, a); }
 
 /* A new step from theta; its promise is twice the decrease that the quadratic model promises. */
 static void aim(Search *s, int64_t d)
@@ -44,11 +35,9 @@ static void aim(Search *s, int64_t d)
     times(d, s->inverse, s->grad, s->step);
     for (int64_t j = 0; j < d; j++) {
         s->step[j] = -s->step[j];
-        double size = s->step[j] < 0 ? -s->step[j] : s->step[j];
-        if (size > most) most = size;
+        most = largest(most, size_of(s->step[j]));
     }
-    if (most > LONGEST)
-        for (int64_t j = 0; j < d; j++) s->step[j] *= LONGEST / most;
+    for (int64_t j = 0; most > LONGEST && j < d; j++) s->step[j] *= LONGEST / most;
     s->promise = -dot(d, s->grad, s->step);
     s->length = 1;
 }
@@ -63,16 +52,13 @@ static void learn(Search *s, int64_t d)
     for (int64_t i = 0; i < d; i++)
         for (int64_t j = 0; j <= i; j++) {
             double a = s->length * s->step[i], b = s->length * s->step[j];
-            double entry = s->inverse[i * d + j] + factor * (a * b)
-                - (s->image[i] * b + a * s->image[j]) / along;
+            double entry = s->inverse[i * d + j] + factor * (a * b) - (s->image[i] * b + a * s->image[j]) / along;
             s->inverse[i * d + j] = s->inverse[j * d + i] = entry;
         }
 }
 
 /* Begin with draw b. */
-static int64_t begin(
-    Search *s, int64_t d, int64_t n_draws, const double *start, const double *grad,
-    const double *inverse, int64_t b)
+static int64_t begin(Search *s, int64_t d, int64_t n_draws, const double *start, const double *grad, const double *inverse, int64_t b)
 {
     for (int64_t j = 0; j < d; j++) {
         s->theta[j] = start[j * n_draws + b];
@@ -89,9 +75,9 @@ static int64_t begin(
 static int64_t proceed(Search *s, int64_t d, const double *grad, double goal)
 {
     double end = dot(d, grad, s->step), full = s->length == 1;
-    s->n_iter++;
     int finite = 1;
-    for (int64_t j = 0; j < d; j++) finite &= grad[j] - grad[j] == 0;
+    s->n_iter++;
+    for (int64_t j = 0; j < d; j++) finite &= is_finite(grad[j]);
     if (!finite || end > TOO_FAR * s->promise) {
         double shorter = finite ? s->promise / (s->promise + end) : 0.1;
         s->length *= shorter < 0.1 ? 0.1 : shorter;
@@ -114,36 +100,29 @@ static int64_t proceed(Search *s, int64_t d, const double *grad, double goal)
 /* Minimise for the draws first, ..., last - 1, from start (d, B), where the gradient grad (d, B) of
    the whole is known. The penalty is theta' ridge theta / 2 - pull' theta, and inverse (d, d) that of
    the curvature to begin with. theta (d, B), n_iter, status, decrement and residual (B,) are written.
-   `work` holds (2 n + (7 + d) d) LANES numbers. */
+   `work` holds (2 n + 4 n_outcomes + (7 + d) d) LANES numbers. */
 ENTRY(minimise)(
-    TABLES, int64_t n_draws, int64_t first, int64_t last, const double *start, const double *grad,
-    const double *ridge, const double *pull, const double *inverse, double goal, int64_t most_steps,
-    double *theta, int64_t *n_iter, int64_t *status, double *decrement, double *residual,
-    double *work)
+    TABLES, int64_t n_draws, int64_t first, int64_t last, const double *start, const double *grad, const double *ridge,
+    const double *pull, const double *inverse, double goal, int64_t most_steps, double *theta, int64_t *n_iter,
+    int64_t *status, double *decrement, double *residual, double *work)
 {
-    const Tables tables = {TABLES_GIVEN, work, work + n * LANES};
-    double *trial = work + 2 * n * LANES, *slopes = trial + d * LANES, *next = slopes + d * LANES;
+    const Tables tables = {TABLES_GIVEN, WORK};
+    double *trial = WORK_LEFT, *slopes = trial + d * LANES, *next = slopes + d * LANES;
     Search lanes[LANES];
     for (int lane = 0; lane < LANES; lane++) {
-        Search *s = lanes + lane;
-        s->theta = next;
-        s->step = s->theta + d;
-        s->grad = s->step + d;
-        s->change = s->grad + d;
-        s->image = s->change + d;
-        s->inverse = s->image + d;
-        next = s->inverse + d * d;
+        lanes[lane] = (Search){.theta = next, .step = next + d, .grad = next + 2 * d, .change = next + 3 * d,
+                               .image = next + 4 * d, .inverse = next + 5 * d};
+        next += (5 + d) * d;
     }
     for (int64_t b = first; b < last; b += LANES) {
         int64_t how[LANES], open = 0;
         take_draws(&tables, b, last);
         take_theta(d, n_draws, start, b, last, trial);
         for (int lane = 0; lane < LANES; lane++) {
-            Search *s = lanes + lane;
-            how[lane] = b + lane < last ? begin(s, d, n_draws, start, grad, inverse, b + lane) : STALLED;
+            how[lane] = b + lane < last ? begin(lanes + lane, d, n_draws, start, grad, inverse, b + lane) : STALLED;
             open += how[lane] == OPEN;
         }
-        for (int64_t done = 1; open; done++) {
+        while (open) {
             for (int lane = 0; lane < LANES; lane++) {
                 const Search *s = lanes + lane;
                 for (int64_t j = 0; how[lane] == OPEN && j < d; j++)
@@ -156,8 +135,7 @@ ENTRY(minimise)(
                 double *at = s->image, *pulled = s->change;
                 for (int64_t j = 0; j < d; j++) at[j] = trial[j * LANES + lane];
                 times(d, ridge, at, pulled);
-                for (int64_t j = 0; j < d; j++)
-                    at[j] = pulled[j] + slopes[j * LANES + lane] - pull[j];
+                for (int64_t j = 0; j < d; j++) at[j] = pulled[j] + slopes[j * LANES + lane] - pull[j];
                 how[lane] = proceed(s, d, at, goal);
                 if (how[lane] == OPEN && s->n_iter >= most_steps) how[lane] = OUT_OF_STEPS;
                 open -= how[lane] != OPEN;
@@ -167,8 +145,7 @@ ENTRY(minimise)(
             const Search *s = lanes + lane;
             double worst = 0;
             for (int64_t j = 0; j < d; j++) {
-                double size = s->grad[j] < 0 ? -s->grad[j] : s->grad[j];
-                if (size > worst) worst = size;
+                worst = largest(worst, size_of(s->grad[j]));
                 /* The last step is too short to be worth an evaluation, but not to be taken. */
                 theta[j * n_draws + b + lane] = s->theta[j] + (how[lane] == CONVERGED ? s->step[j] : 0);
             }

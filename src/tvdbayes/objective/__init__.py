@@ -34,9 +34,8 @@ import numpy as np
 from tvdbayes._array import Device
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.data.cells import Cells
-from tvdbayes.objective._compiled import degenerate
 from tvdbayes.objective._group import GroupExpansion, GroupProblem
-from tvdbayes.objective._infinity import runs_away
+from tvdbayes.objective._infinity import degenerate, runs_away
 from tvdbayes.objective._kinds import AbstractDivergence
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._pairs import Pairs

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from tvdbayes import kernel
-from tvdbayes._typing import Array, BoolArray
-from tvdbayes.models.families import AbstractFamily
+from tvdbayes._array import gammaln
+from tvdbayes._typing import Array, IntArray
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._penalty import Penalty
+from tvdbayes.objective._slots import MOST_DISPERSED, columns_of, further_constant
 from tvdbayes.solvers import Accuracy, Solution
 
-_LAWS = {"logit": 0, "poisson": 1, "probit": 2, "cloglog": 3}
+_LAWS = {"logit": 0, "poisson": 1, "probit": 2, "cloglog": 3, "negativebinomial": 4}
 """The numbers of laws in the kernel, by `AbstractFamily.compiled`."""
 
 _AT_ONCE = 1e8
@@ -25,6 +26,8 @@ _MOST_STEPS = 40
 """Evaluations after which a draw is left to Newton's method. Five to eight are usual."""
 _FEWEST = 4
 """Fewer draws than this would leave most lanes empty. The unweighted table is always NumPy's."""
+_SINGULAR = 1e-14
+"""Smallest eigenvalue of the curvature, as a share of the largest, that is more than rounding."""
 _MOST_PARAMS = 256
 """Beyond so many parameters, a matrix for each draw would be large."""
 
@@ -42,8 +45,9 @@ class Compiled:
         What a predictor is made of, and trials, of each x row.
     x_index, y : (m,)
         The x row and the outcome of each cell.
-    family : AbstractFamily
-        The law.
+    outcome, outcome_of_cell
+        The distinct outcomes, and that of each cell, where the law has a dispersion.
+    layout : Layout
     """
 
     lib: kernel.Library
@@ -53,7 +57,9 @@ class Compiled:
     trials: Array
     x_index: np.ndarray[Any, np.dtype[np.int64]]
     y: Array
-    family: AbstractFamily
+    outcome: Array
+    outcome_of_cell: IntArray
+    layout: Layout
 
     @classmethod
     def of(cls, layout: Layout, n_draws: int) -> "Compiled | None":
@@ -66,12 +72,17 @@ class Compiled:
         lib = kernel.library()
         if lib is None or layout.bound.n_params > _MOST_PARAMS:
             return None
-        cells, (design,) = layout.cells, layout.bound.designs
+        if not further_constant(layout.bound):
+            return None
+        cells, dense = layout.cells, np.ascontiguousarray
         trials = cells.trials if layout.family.needs_trials else np.ones(cells.n_x)
-        dense = np.ascontiguousarray
+        outcome, number = np.zeros(0), np.zeros(0, np.int64)
+        if layout.bound.n_predictors > 1:
+            outcome = layout.cell_pairs.outcomes
+            number = np.searchsorted(outcome, cells.y)
         return cls(
-            *(lib, _LAWS[law], dense(design), dense(cells.offset), dense(trials)),
-            *(dense(cells.x_index, np.int64), dense(cells.y), layout.family),
+            *(lib, _LAWS[law], columns_of(layout.bound), dense(cells.offset), dense(trials)),
+            *(dense(cells.x_index, np.int64), dense(cells.y), outcome, number, layout),
         )
 
     def minimise(self, p: Array, start: Array, penalty: Penalty, goal: Accuracy) -> Solution | None:
@@ -84,15 +95,16 @@ class Compiled:
         grad, curvature = self._beginning(p, start)
         grad += penalty.grad(start[:, None])
         curvature += ridge[:, :, 0]
-        try:
-            np.linalg.cholesky(curvature)
-        except np.linalg.LinAlgError:
+        values, axes = np.linalg.eigh(curvature)
+        sizes = np.abs(values)
+        if not sizes.min() > _SINGULAR * sizes.max():
             return None
         theta, start = np.empty((d, n_draws)), np.repeat(start[:, None], n_draws, axis=1)
         n_iter, status = np.empty((2, n_draws), np.int64)
         decrement, residual = np.empty((2, n_draws))
-        work = self._work(2 * self._n_x + (7 + d) * d)
-        given = start, grad, ridge, pull, np.linalg.inv(curvature)
+        work = self._work((7 + d) * d)
+        # A curvature that is negative is taken by its size, as in Newton's method.
+        given = start, grad, ridge, pull, np.ascontiguousarray((axes / sizes) @ axes.T)
         for part in self._parts(n_draws, _EVALUATIONS):
             self.lib.call(
                 *("minimise", *self._tables(p), *part, *given, goal.decrement, _MOST_STEPS),
@@ -103,22 +115,25 @@ class Compiled:
 
     def _beginning(self, p: Array, start: Array) -> tuple[Array, Array]:
         """The gradients (d, B) of the loss at start (d,), and its curvature for the mean table."""
-        eta, trials = (self.offset + self.design @ start)[None, :, None], self.trials[:, None]
-        family, at = self.family, self.x_index
+        bound, family, at = self.layout.bound, self.layout.family, self.x_index
+        eta, trials = bound.eta(start[:, None]), self.trials[:, None]
         if family.canonical:
             _, mean, variance = family.cumulant(eta, trials)
-            first, second = mean[at, 0] - self.y, variance[at, 0]
+            score, curvature = self.y[:, None] - mean[None, at], -variance[None, None, at]
         else:
             _, score, curvature = family.log_jet(self.y[:, None], eta[:, at], trials[at])
-            first, second = -score[0, :, 0], -curvature[0, 0, :, 0]
-        rows = self.design if self.one_each else self.design[at]
-        grad = np.ascontiguousarray((rows * first[:, None]).T @ p)
-        mass = p @ np.full(p.shape[1], 1 / p.shape[1])
-        return grad, (rows.T * (mass * second)) @ rows
+        rows = [z if self.one_each else z[at] for z in bound.designs]
+        slopes = np.hstack([z * first for z, first in zip(rows, score, strict=True)])
+        mass = p @ np.full((p.shape[1], 1), 1 / p.shape[1])
+        blocks = [
+            [left.T @ (mass * curvature[a, b] * right) for b, right in enumerate(rows)]
+            for a, left in enumerate(rows)
+        ]
+        return np.ascontiguousarray(-slopes.T @ p), -np.block(blocks)
 
     def loss(self, p: Array, theta: Array) -> Array:
         """Minus the log-likelihood (B,) of tables p (m, B), up to a constant of each table."""
-        values, work = np.empty(theta.shape[1]), self._work(2 * self._n_x + 2 * len(theta) + 1)
+        values, work = np.empty(theta.shape[1]), self._work(2 * len(theta) + 1)
         theta = np.ascontiguousarray(theta)
         for part in self._parts(theta.shape[1], 1):
             self.lib.call("likelihood", *self._tables(p), *part, theta, values, None, work)
@@ -126,21 +141,24 @@ class Compiled:
 
     def slope(self, p: Array, theta: Array) -> Array:
         """The gradient of `loss`, (d, B)."""
-        values, work = np.empty(theta.shape[1]), self._work(2 * self._n_x + 2 * len(theta) + 1)
+        values, work = np.empty(theta.shape[1]), self._work(2 * len(theta) + 1)
         theta, grad = np.ascontiguousarray(theta), np.empty(theta.shape)
         for part in self._parts(theta.shape[1], 2):
             self.lib.call("likelihood", *self._tables(p), *part, theta, values, grad, work)
         return grad
 
-    def reach(self, theta: Array) -> Array:
-        """The smallest and the largest predictor (2, B) of all rows at theta (d, B)."""
-        d, n_draws = theta.shape
-        ends, work, theta = np.empty((2, n_draws)), self._work(d + 2), np.ascontiguousarray(theta)
-        for part in self._parts(n_draws, 1):
-            self.lib.call(
-                "reach", *self.design.shape, self.design, self.offset, *part, theta, *ends, work
-            )
-        return ends
+    @property
+    def constant(self) -> Array | None:
+        """What the log pmf of each cell has beside what `loss` adds up, (m,).
+
+        None where the sum would lose digits.
+        """
+        form, family = self.layout.canonical, self.layout.family
+        if form is not None:
+            return form.constant[:, 0]
+        if self.outcome.size and self.outcome[-1] <= MOST_DISPERSED:
+            return -gammaln(self.y + 1)
+        return np.zeros(len(self.y)) if family.binary and not family.canonical else None
 
     @property
     def one_each(self) -> bool:
@@ -152,7 +170,9 @@ class Compiled:
         return len(self.design)
 
     def _work(self, per_lane: int) -> Array:
-        return np.empty(per_lane * self.lib.lanes)
+        """What the kernel computes in: for its tables, and so many numbers for each lane."""
+        of_tables = 2 * self._n_x + 4 * self.outcome.size
+        return np.empty((of_tables + per_lane) * self.lib.lanes)
 
     def _tables(self, p: Array) -> tuple[Any, ...]:
         """The first arguments of what is asked of tables; p may lie in memory either way."""
@@ -161,7 +181,8 @@ class Compiled:
         whole = p if p.flags.c_contiguous else p.T
         steps = (p.shape[1], 1) if p.flags.c_contiguous else (1, p.shape[0])
         rows = self.design, self.offset, self.trials, self.x_index, self.y
-        return (self.law, *self.design.shape, len(self.y), *rows, whole, *steps)
+        outcomes = self.outcome.size, self.outcome, self.outcome_of_cell
+        return (self.law, *self.design.shape, len(self.y), *rows, whole, *steps, *outcomes)
 
     def _parts(self, n_draws: int, n_passes: int) -> Iterator[tuple[int, int, int]]:
         """Draws in all, and the first and last of each call."""
@@ -169,20 +190,3 @@ class Compiled:
         size = self.lib.padded(max(1, int(_AT_ONCE / (n_passes * max(n_x, 1) * (d + 20)))))
         for first in range(0, n_draws, size):
             yield n_draws, first, min(first + size, n_draws)
-
-
-def degenerate(layout: Layout, theta: Array) -> BoolArray:
-    """Draws (of theta (d, B)) under which some x row has a law that is (nearly) one point."""
-    n_draws = theta.shape[1]
-    compiled, some = Compiled.of(layout, n_draws), np.arange(n_draws)
-    if compiled is not None:
-        # The laws that the kernel knows have their extremes at the ends of the predictor, and the
-        # fewer trials the nearer they are.
-        ends = compiled.reach(theta)[None]
-        fewest = layout.x_trials.min(0, keepdims=True)
-        some = np.flatnonzero(layout.family.degenerate(ends, fewest).any(0))
-    found = np.zeros(n_draws, bool)
-    if some.size:
-        eta = layout.bound.eta(theta[:, some])
-        found[some] = np.asarray(layout.family.degenerate(eta, layout.x_trials).any(0))
-    return found

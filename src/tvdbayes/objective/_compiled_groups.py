@@ -117,7 +117,8 @@ class CompiledGroups:
         numbers = (slots.law, self.folded, self.curved, n_params, n_atoms, self.n_units)
         arrays = (*slots.arrays, self._anchor, *self._penalty, reals)
         addresses = (0 if array is None else array.ctypes.data for array in arrays)
-        groups = np.array([*numbers, slots.atom_of_cell.size, *addresses], np.int64)
+        sizes = (slots.atom_of_cell.size, slots.outcome.size)
+        groups = np.array([*numbers, *sizes, *addresses], np.int64)
         self.kernel.call(function, groups, *values)
 
     @cached_property

@@ -6,7 +6,6 @@ import numpy as np
 
 from tvdbayes._array import to_host, xp
 from tvdbayes._typing import Array, BoolArray, IntArray
-from tvdbayes.objective._compiled import degenerate
 from tvdbayes.objective._layout import Layout
 from tvdbayes.solvers import Point
 
@@ -46,3 +45,18 @@ def runs_away(problem: _Problem, theta: Array) -> BoolArray:
         limit = some.distance(at) + _FREE * moved
         gone[index] = (some.distance(at + step) < limit) | (some.distance(at - step) < limit)
     return gone
+
+
+def degenerate(layout: Layout, theta: Array) -> BoolArray:
+    """Draws (of theta (d, B)) under which some x row has a law that is (nearly) one point."""
+    eta, trials, some = layout.bound.eta(theta), layout.x_trials, np.arange(theta.shape[1])
+    if layout.family.compiled is not None:
+        # The laws that the kernel knows have their extremes at the ends of the predictor, and the
+        # fewer trials the nearer they are.
+        ends = xp.stack([eta.min(1), eta.max(1)], axis=1)
+        fewest = trials.min(0, keepdims=True)
+        some = np.flatnonzero(np.asarray(layout.family.degenerate(ends, fewest).any(0)))
+    found = np.zeros(theta.shape[1], bool)
+    if some.size:
+        found[some] = np.asarray(layout.family.degenerate(eta[..., some], trials).any(0))
+    return found

@@ -12,7 +12,7 @@ from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.model import Model
 from tvdbayes.models.predictors import AbstractBound
 from tvdbayes.objective._pairs import Canonical, Pairs
-from tvdbayes.objective._slots import LAWS, MOST_TRIALS, Slots
+from tvdbayes.objective._slots import LAWS, MOST_DISPERSED, MOST_TRIALS, Slots, further_constant
 from tvdbayes.objective._tables import make_units
 from tvdbayes.objective._units import AbstractUnits, Listed
 from tvdbayes.objective.partitions import AbstractPartition, Bins, Grouping
@@ -103,6 +103,9 @@ class Layout:
         covered &= self.cells.trials.max(initial=1.0) <= MOST_TRIALS
         # Counts of thousands need another form of the pmf.
         covered &= not self.family.canonical or units.pairs.canonical is not None
+        if len(self.family.predictors) > 1:
+            covered = covered and further_constant(self.bound)
+            covered &= units.pairs.y.max(initial=0.0) <= MOST_DISPERSED
         # In one parameter kinks are enumerated, many points for each draw.
         searched = not units.exact or self.bound.n_params > 1
         return units.slots(law) if law is not None and covered and searched else None

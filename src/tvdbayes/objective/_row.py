@@ -184,11 +184,10 @@ class RowProblem:
 
     def _loss(self, theta: Array) -> Array:
         layout, divergence = self.layout, self.divergence
-        compiled, form = self._compiled, self._form
-        if compiled is not None and form is not None:
-            return compiled.loss(self.p, theta) - form.constant[:, 0] @ self.p
-        if compiled is not None and layout.family.binary and not layout.family.canonical:
-            return compiled.loss(self.p, theta)
+        compiled = self._compiled
+        constant = None if compiled is None else compiled.constant
+        if compiled is not None and constant is not None:
+            return compiled.loss(self.p, theta) - constant @ self.p
         if self._sums is not None:
             eta = layout.bound.eta(theta)
             cumulant = layout.family.cumulant(eta, layout.x_trials)[0]

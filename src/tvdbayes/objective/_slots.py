@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvdbayes._array import gammaln
+from tvdbayes._array import HALF_LOG_2PI, gammaln, stirling_error
 from tvdbayes._typing import Array, IntArray
+from tvdbayes.models.predictors import AbstractBound
 from tvdbayes.objective._pairs import Pairs
 
 _RUN = 32
@@ -19,6 +20,8 @@ _RUN = 32
 
 MOST_TRIALS = 1000.0
 """Trials up to which the pmf of successes keeps twelve digits without Loader's form."""
+MOST_DISPERSED = 2000.0
+"""Counts up to which the negative binomial pmf keeps eleven."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +32,8 @@ class Slots:
     ----------
     law : int
     z, offset, trials
-        Columns, offset and trials of the atoms, (n_atoms, d) and (n_atoms,).
+        Columns, offset and trials of the atoms, (n_atoms, d) and (n_atoms,); columns of further
+        predictors are 0.
     slot0, node0, unit0
         Where the slots of each atom begin, the nodes and the units of each slot; one entry more.
     node : (n_nodes, 3)
@@ -39,6 +43,8 @@ class Slots:
         What it is computed from there: a centre and the level at it, or a constant.
     unit : int32
         The units of all slots.
+    outcome, outcome_of_node : array, int32
+        The distinct outcomes, and that of each node, where the law has a dispersion.
     atom_of_cell, slot_of_cell
         -1 for a cell in no slot.
     """
@@ -53,6 +59,8 @@ class Slots:
     node: Array
     start: Array
     unit: IntArray
+    outcome: Array
+    outcome_of_node: IntArray
     atom_of_cell: IntArray
     slot_of_cell: IntArray
 
@@ -75,18 +83,20 @@ class Slots:
         atoms = np.arange(atom_of_pair[-1] + 2)
         first = np.searchsorted(atom_of_pair, atoms[:-1])
         x = pairs.x_of_pair.index[first]
-        number, start, factor = _LISTS[law](pairs, atom_of_pair)
+        (number, lists), y = _LAWS[law], pairs.y[:, 0]
+        start, factor = lists(pairs, atom_of_pair)
         return cls(
             number,
-            np.ascontiguousarray(pairs.bound.designs[0][x]),
+            columns_of(pairs.bound)[x],
             np.ascontiguousarray(pairs.bound.offset[x]),
             np.ascontiguousarray(pairs.trials[first, 0]),
             np.searchsorted(atom_of_pair[node0[:-1]], atoms),
             node0,
             unit0.astype(np.int64),
-            np.stack([pairs.y[:, 0], weight, factor], axis=1),
+            np.stack([y, weight, factor], axis=1),
             start[factor == 0],
             unit.astype(np.int32),
+            *_outcomes(law, pairs),
             np.ascontiguousarray(atom_of_cell, np.int64),
             np.ascontiguousarray(slot_of_cell, np.int64),
         )
@@ -96,17 +106,47 @@ class Slots:
         """In the order of the kernel's `Groups`."""
         of_atoms = (self.z, self.offset, self.trials, self.slot0)
         of_slots = (self.node0, self.unit0, self.node, self.start, self.unit)
-        return *of_atoms, *of_slots, self.atom_of_cell, self.slot_of_cell
+        of_outcomes = (self.outcome, self.outcome_of_node)
+        return *of_atoms, *of_slots, *of_outcomes, self.atom_of_cell, self.slot_of_cell
 
 
-_Lists = tuple[int, Array, Array]
-"""The number of a law, what the pmf is computed from at each node, and factors of the nodes."""
+def columns_of(bound: AbstractBound) -> Array:
+    """The columns of the main predictor, and one of 0 for each further one, (n_x, d)."""
+    main = bound.designs[0]
+    return np.hstack([main, np.zeros((len(main), bound.n_params - main.shape[1]))])
+
+
+def further_constant(bound: AbstractBound) -> bool:
+    """Whether each predictor but the first is one parameter, the same in all rows."""
+    # Standardised intercepts are 1 to rounding.
+    return all(z.shape[1] == 1 and bool((abs(z - 1) < 1e-14).all()) for z in bound.designs[1:])
+
+
+def _outcomes(law: str, pairs: Pairs) -> tuple[Array, IntArray]:
+    """The distinct outcomes and that of each pair, for a law that needs them."""
+    if law != "negativebinomial":
+        return np.zeros(0), np.zeros(0, np.int32)
+    outcome, number = np.unique(pairs.y[:, 0], return_inverse=True)
+    return outcome, number.astype(np.int32)
+
+
+_Lists = tuple[Array, Array]
+"""What the pmf is computed from at each node, and factors of the nodes."""
 
 
 def _poisson(pairs: Pairs, atom: IntArray) -> _Lists:
     form, factor = pairs.canonical, _factors(pairs.y[:, 0], atom)
     assert form is not None
-    return 5, np.column_stack([form.centre, form.level]), factor
+    return np.column_stack([form.centre, form.level]), factor
+
+
+def _negbin(pairs: Pairs, atom: IntArray) -> _Lists:
+    """Beside what depends on the dispersion it is Poisson's: y eta - log y! about its maximum."""
+    y = pairs.y[:, 0]
+    count = np.maximum(y, 1.0)
+    level = count - HALF_LOG_2PI - 0.5 * np.log(count) - stirling_error(count)
+    level = np.where(y > 0, level, 0.0)
+    return np.column_stack([np.log(count), level]), _factors(y, atom)
 
 
 def _factors(y: Array, atom: IntArray) -> Array:
@@ -121,30 +161,25 @@ def _factors(y: Array, atom: IntArray) -> Array:
     return np.where(follows & (within % _RUN != 0), 1 / np.maximum(y, 1.0), 0.0)
 
 
-def _successes(number: int) -> Callable[[Pairs, IntArray], _Lists]:
-    def lists(pairs: Pairs, _: IntArray) -> _Lists:
-        y, trials = pairs.y, pairs.trials
-        ways = gammaln(trials + 1) - gammaln(y + 1) - gammaln(trials - y + 1)
-        return number, np.column_stack([np.zeros_like(y), ways]), np.zeros(len(y))
-
-    return lists
+def _successes(pairs: Pairs, _: IntArray) -> _Lists:
+    y, trials = pairs.y, pairs.trials
+    ways = gammaln(trials + 1) - gammaln(y + 1) - gammaln(trials - y + 1)
+    return np.column_stack([np.zeros_like(y), ways]), np.zeros(len(y))
 
 
-def _tail(number: int) -> Callable[[Pairs, IntArray], _Lists]:
-    def lists(pairs: Pairs, _: IntArray) -> _Lists:
-        return number, np.zeros((len(pairs.y), 2)), np.zeros(len(pairs.y))
-
-    return lists
+def _tail(pairs: Pairs, _: IntArray) -> _Lists:
+    return np.zeros((len(pairs.y), 2)), np.zeros(len(pairs.y))
 
 
-_LISTS: dict[str, Callable[[Pairs, IntArray], _Lists]] = {
-    "tail_logit": _tail(0),
-    "tail_probit": _tail(1),
-    "tail_cloglog": _tail(2),
-    "successes_logit": _successes(3),
-    "successes_cloglog": _successes(4),
-    "poisson": _poisson,
+_LAWS: dict[str, tuple[int, Callable[[Pairs, IntArray], _Lists]]] = {
+    "tail_logit": (0, _tail),
+    "tail_probit": (1, _tail),
+    "tail_cloglog": (2, _tail),
+    "successes_logit": (3, _successes),
+    "successes_cloglog": (4, _successes),
+    "poisson": (5, _poisson),
+    "negativebinomial": (6, _negbin),
 }
 
-LAWS = frozenset(_LISTS)
+LAWS = frozenset(_LAWS)
 """The laws that the kernel knows; their numbers are those of its ``TAIL_LOGIT, ...``."""

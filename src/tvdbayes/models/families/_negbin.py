@@ -13,14 +13,19 @@ def log_negbin(y: Array, size: Array, log_mean: Array) -> Array:
     """
     mean = xp.exp(log_mean)
     count = xp.maximum(y, 1.0)
-    # The logarithm of (size + y) / (size + mean), whether that is near 1 or not.
-    away = (count - mean) / (size + mean)
-    far = xp.log(size + count) - xp.log(size + mean)
-    drift = xp.where(xp.abs(away) < 0.5, xp.log1p(xp.clip(away, -0.5, 0.5)), far)
+    drift = log_ratio(count, mean, size)
     peak = by_outcome(_peak, y, size)
     deviance = size * excess_exp(drift) + count * excess_exp(log_mean - xp.log(count) + drift)
     value: Array = xp.where(y > 0, peak - deviance, -size * xp.log1p(mean / size))
     return value
+
+
+def log_ratio(y: Array, mean: Array, size: Array) -> Array:
+    """The logarithm of (size + y) / (size + mean), whether that is near 1 or not."""
+    away = (y - mean) / (size + mean)
+    far = xp.log(size + y) - xp.log(size + mean)
+    ratio: Array = xp.where(xp.abs(away) < 0.5, xp.log1p(xp.clip(away, -0.5, 0.5)), far)
+    return ratio
 
 
 def _peak(y: Array, size: Array) -> Array:

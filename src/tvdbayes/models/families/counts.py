@@ -36,7 +36,7 @@ from tvdbayes._typing import Array, BoolArray
 from tvdbayes._validate import LARGEST
 from tvdbayes.models.families._base import AbstractFamily, Jet, from_triangle
 from tvdbayes.models.families._by_outcome import by_outcome
-from tvdbayes.models.families._negbin import log_negbin
+from tvdbayes.models.families._negbin import log_negbin, log_ratio
 from tvdbayes.models.families._power_table import tabulated_power_sum
 from tvdbayes.models.families._support import (
     LARGE_DISPERSION,
@@ -223,6 +223,13 @@ class NegativeBinomial(_Counts):
     def predictors(self) -> tuple[str, ...]:
         return ("", "dispersion")
 
+    @property
+    def compiled(self) -> str | None:
+        return self.name
+
+    def compiled_pmf(self, *, folded: bool) -> str | None:
+        return self.name
+
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         log_mean = xp.minimum(eta[0], _LARGE)
         mean, size = xp.exp(log_mean), self._size(eta)
@@ -233,7 +240,7 @@ class NegativeBinomial(_Counts):
         if known(xp.max(y, initial=0.0) + xp.max(size) > _PLAIN_LOG, True):
             value = log_negbin(y, size, log_mean)
             # Of size * (log(size + mean) - psi(size + y) + psi(size)), large terms are taken out.
-            gap = size * xp.log1p((mean - y) / (size + y)) + by_outcome(self._lag, y, size)
+            gap = by_outcome(self._lag, y, size) - size * log_ratio(y, mean, size)
             curvature = by_outcome(self._curvature, y, size)
         else:
             more = xp.log1p(mean / size)
