@@ -360,19 +360,24 @@ def trigamma_gap(y: Array, r: Array) -> Array:
 
 def _log_minus_psi(x: Array) -> Array:
     """log(x) - psi(x); from 10 on by its asymptotic series, which has nothing to cancel."""
-    small, t = xp.minimum(x, 10.0), 1 / xp.maximum(x, 10.0)
+    t = 1 / xp.maximum(x, 10.0)
     s = t * t
-    series = t / 2 + s * (1 / 12 - s * (1 / 120 - s * (1 / 252 - s * (1 / 240 - s / 132))))
-    value: Array = xp.where(x < 10, xp.log(small) - psi(small), series)
+    value: Array = t / 2 + s * (1 / 12 - s * (1 / 120 - s * (1 / 252 - s * (1 / 240 - s / 132))))
+    if known(xp.min(x, initial=10.0) < 10, True):
+        small = xp.minimum(x, 10.0)
+        value = xp.where(x < 10, xp.log(small) - psi(small), value)
     return value
 
 
 def _trigamma_excess(x: Array) -> Array:
-    """psi'(x) - 1 / x."""
-    small, t = xp.minimum(x, 10.0), 1 / xp.maximum(x, 10.0)
+    """psi'(x) - 1 / x, in the same way."""
+    t = 1 / xp.maximum(x, 10.0)
     s = t * t
-    series = s / 2 + t * s * (1 / 6 - s * (1 / 30 - s * (1 / 42 - s * (1 / 30 - s * (5 / 66)))))
-    value: Array = xp.where(x < 10, zeta(2.0, small) - 1 / small, series)
+    tail = s * (1 / 6 - s * (1 / 30 - s * (1 / 42 - s * (1 / 30 - s * (5 / 66)))))
+    value: Array = s / 2 + t * tail
+    if known(xp.min(x, initial=10.0) < 10, True):
+        small = xp.minimum(x, 10.0)
+        value = xp.where(x < 10, zeta(2.0, small) - 1 / small, value)
     return value
 
 

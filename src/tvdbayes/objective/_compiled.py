@@ -22,8 +22,9 @@ _AT_ONCE = 1e8
 after which Ctrl-C is heard."""
 _EVALUATIONS = 6
 """Gradients that a draw takes, roughly."""
-_MOST_STEPS = 40
-"""Evaluations after which a draw is left to Newton's method. Five to eight are usual."""
+_MOST_STEPS = 60
+"""Evaluations after which a draw is left to Newton's method. Five to eight are usual, and
+thirty where a dispersion goes to 0."""
 _FEWEST = 4
 """Fewer draws than this would leave most lanes empty. The unweighted table is always NumPy's."""
 _SINGULAR = 1e-14

@@ -32,10 +32,11 @@ def once_per_outcome(outcomes: Array) -> Iterator[None]:
 def by_outcome(law: Callable[[Array, Array], Array], y: Array, size: Array) -> Array:
     """``law(y, size)`` (..., Q, B), once for each distinct y where all rows have the same size.
 
-    The law must be one function wherever it is asked for: its tables are found again by it.
+    Axes along which neither y nor the size changes have length 1 in what is returned. The law must
+    be one function wherever it is asked for: its tables are found again by it.
     """
-    column = y.ndim == 2 and y.shape[1] == 1 and size.ndim == 2 and len(y) > 1
-    if not (column and known((size == size[:1]).all(), False)):
+    size = _narrowed(size)
+    if not (y.ndim == 2 and y.shape[1] == 1 and size.ndim == 2 and len(y) > 1 == len(size)):
         return law(y, size)
     kept = None if on_device(y, size) else _KNOWN.get()
     if kept is not None:
@@ -44,7 +45,18 @@ def by_outcome(law: Callable[[Array, Array], Array], y: Array, size: Array) -> A
         if np.array_equal(outcomes[index], y[:, 0]):
             key = law, size[0].tobytes()
             if key not in tables:
-                tables[key] = law(outcomes[:, None], size[:1])
+                tables[key] = law(outcomes[:, None], size)
             return tables[key].take(index, axis=-2)
     outcomes, index = xp.unique(y[:, 0], return_inverse=True)
-    return law(outcomes[:, None], size[:1]).take(index, axis=-2)
+    return law(outcomes[:, None], size).take(index, axis=-2)
+
+
+def _narrowed(size: Array) -> Array:
+    """The size (..., rows, draws) with one entry along each of its last two axes where it is
+    known to be the same.
+    """
+    for axis in range(-min(2, size.ndim), 0):
+        first = size[(..., slice(0, 1), *(slice(None),) * (-1 - axis))]
+        if size.shape[axis] > 1 and known((size == first).all(), False):
+            size = first
+    return size
