@@ -19,6 +19,9 @@ _KNOWN: ContextVar[tuple[Array, _Tables] | None] = ContextVar("known outcomes", 
 """All outcomes of the pairs that are evaluated, a chunk at a time, and what is known of them."""
 
 
+_FIRST = np.zeros(1, np.intp)
+
+
 @contextmanager
 def once_per_outcome(outcomes: Array) -> Iterator[None]:
     """Let `by_outcome` keep its tables while pairs with these sorted outcomes are evaluated."""
@@ -56,7 +59,7 @@ def _narrowed(size: Array) -> Array:
     known to be the same.
     """
     for axis in range(-min(2, size.ndim), 0):
-        first = size[(..., slice(0, 1), *(slice(None),) * (-1 - axis))]
+        first = size.take(_FIRST, axis=axis)
         if size.shape[axis] > 1 and known((size == first).all(), False):
             size = first
     return size
