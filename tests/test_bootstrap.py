@@ -313,3 +313,19 @@ def test_covariates_whose_squares_cannot_be_computed_are_refused(size):
     cells = Cells.from_rows(x, np.arange(6) % 2)
     with pytest.raises(tb.DataError, match="Use other units"):
         tb.posterior_bootstrap(Model(Bernoulli()), cells, n_draws=2)
+
+
+@pytest.mark.parametrize("refine", ["trim", None])
+def test_draws_without_overdispersion_are_said_to_lie_at_the_boundary(refine, rng):
+    x = np.column_stack([np.ones(300), rng.normal(size=300)])
+    y = rng.binomial(12, 1 / (1 + np.exp(2 - x[:, 1])))
+    cells, model = tb.Cells.from_rows(x, y), tb.Model(tb.NegativeBinomial())
+    with pytest.warns(tb.TVDBayesWarning):
+        fit = tb.posterior_bootstrap(model, cells, n_draws=60, refine=refine)
+    for draws, status in ((fit.draws, fit.status), (fit.kld_draws, fit.kld_status)):
+        edge = draws[:, -1] < -12
+        assert edge.mean() > 0.8
+        np.testing.assert_array_equal(status == Status.BOUNDARY, edge)
+        # How far out the others are says nothing of the rest: no draw is moved by that.
+        assert draws[:, -1].max() < 0
+        assert np.abs(draws[:, :-1] - draws[:, :-1].mean(0)).max() < 1

@@ -269,7 +269,8 @@ def test_nearly_all_draws_at_the_edge_of_no_overdispersion_end(seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoundaryWarning)
         fit = fit_formula("y ~ x", data, family="negativebinomial", refine=None, n_draws=100)
-    assert (fit.status == Status.CONVERGED).mean() > 0.97
+    assert np.isin(fit.status, [Status.CONVERGED, Status.BOUNDARY]).mean() > 0.97
+    assert (fit.status == Status.BOUNDARY).any()
 
 
 def test_modified_cholesky_always_descends(rng):

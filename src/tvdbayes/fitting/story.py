@@ -78,6 +78,9 @@ def _search(fit: AbstractFit) -> Found:
         if uncertain:
             level: Level = "problem" if is_frequent(uncertain, n) else "note"
             yield level, about, f"{uncertain} of {n} draws {ends.badly}."
+        edge = int((status == Status.BOUNDARY).sum())
+        if edge:
+            yield "note", about, f"{edge} of {n} draws: {Status.BOUNDARY.sentence}"
         if n and not gone and not uncertain:
             yield "good", about, f"All {n} draws {ends.well}."
 

@@ -32,18 +32,20 @@ from functools import cached_property
 import numpy as np
 
 from tvdbayes._array import Device
-from tvdbayes._typing import Array, BoolArray
+from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.data.cells import Cells
 from tvdbayes.objective._group import GroupExpansion, GroupProblem
-from tvdbayes.objective._infinity import degenerate, runs_away
+from tvdbayes.objective._infinity import EDGE, at_boundary, degenerate, runs_away
 from tvdbayes.objective._kinds import AbstractDivergence
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._pairs import Pairs
 from tvdbayes.objective._penalty import TIE_BREAK, Penalty
 from tvdbayes.objective._row import RowExpansion, RowPoint, RowProblem
 from tvdbayes.objective._units import Listed, gauss_newton
+from tvdbayes.solvers import Solution, Status
 
 __all__ = [
+    "EDGE",
     "TIE_BREAK",
     "GroupExpansion",
     "GroupProblem",
@@ -55,8 +57,12 @@ __all__ = [
     "RowExpansion",
     "RowPoint",
     "RowProblem",
+    "at_boundary",
     "gauss_newton",
 ]
+
+_LITTLE = 1e-6
+"""A gain of a divergence that does not matter: one row in a million."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +124,17 @@ class Objective:
     def rebind(self, cells: Cells) -> "Objective":
         """The same objective on another table."""
         return replace(self, layout=self.layout.rebind(cells))
+
+    def ended(self, found: Solution, away: BoolArray) -> IntArray:
+        """The status of each draw, where it is known whose optimum is at infinity.
+
+        At the boundary the divergence falls in proportion to the dispersion or inflation itself: as
+        its logarithm falls without end, the gain is no more than the gradient in it.
+        """
+        sure = (found.status == Status.CONVERGED) | (found.residual < _LITTLE)
+        edge = at_boundary(self.layout, found.theta).any(0) & sure
+        status = np.where(edge, int(Status.BOUNDARY), found.status)
+        return np.where(away, int(Status.SEPARATED), status)
 
     def runs_away(self, problem: GroupProblem | RowProblem, theta: Array) -> BoolArray:
         """Draws of theta (d, B) whose optimum is at infinity.

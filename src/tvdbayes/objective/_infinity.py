@@ -9,6 +9,8 @@ from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.objective._layout import Layout
 from tvdbayes.solvers import Point
 
+EDGE = 12.0
+"""Log odds or log scales beyond this are as good as infinite."""
 _FAR = 4.0
 _FREE = 1e-6
 """Moving the linear predictor by `_FAR` is free if it costs less than `_FREE` times the mass of
@@ -45,6 +47,16 @@ def runs_away(problem: _Problem, theta: Array) -> BoolArray:
         limit = some.distance(at) + _FREE * moved
         gone[index] = (some.distance(at + step) < limit) | (some.distance(at - step) < limit)
     return gone
+
+
+def at_boundary(layout: Layout, theta: Array) -> BoolArray:
+    """Which further predictors (dispersion, inflation) of theta (d, B) are as good as 0 in all
+    rows, (k - n_main, B): the law is then that of a simpler family.
+    """
+    family = layout.family
+    if family.levels or len(family.predictors) == family.n_main:
+        return np.zeros((0, theta.shape[1]), bool)
+    return np.asarray((layout.bound.eta(theta)[family.n_main :] < -EDGE).all(1))
 
 
 def degenerate(layout: Layout, theta: Array) -> BoolArray:

@@ -14,7 +14,7 @@ from tvdbayes.objective import GroupProblem, Layout, Objective, RowProblem
 from tvdbayes.sampling.plan import AbstractPlan, AbstractPrepared, Solved
 from tvdbayes.sampling.reweighting import reweighted_fit
 from tvdbayes.sampling.setup import Setup
-from tvdbayes.solvers import Solution, Status, newton, scalar, solve_from_pool
+from tvdbayes.solvers import Solution, newton, scalar, solve_from_pool
 from tvdbayes.trimming import KeptRows
 
 AnyProblem = GroupProblem | RowProblem
@@ -43,7 +43,7 @@ def recorded(
     """
     away = objective.runs_away(problem, found.theta) if away is None else away
     theta = objective.layout.bound.to_user(found.theta if last is None else last)
-    status = np.where(away, int(Status.SEPARATED), found.status)
+    status = objective.ended(found, away)
     return replace(found, theta=theta, status=status), problem.distance(found.theta)
 
 

@@ -269,7 +269,7 @@ class Posterior:
 
     def __repr__(self) -> str:
         predictor = self.model.predictor
-        well = np.isin(self.status, [Status.CONVERGED, Status.TRAINED])
+        well = np.isin(self.status, [Status.CONVERGED, Status.TRAINED, Status.BOUNDARY])
         share = f"{well.mean() if self.n_draws else 1.0:.1%}"
         close = "" if predictor.averages else f"{self._closeness}, "
         return (

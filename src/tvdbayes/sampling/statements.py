@@ -21,6 +21,7 @@ from tvdbayes._errors import (
     warn,
 )
 from tvdbayes._typing import Array, BoolArray, IntArray
+from tvdbayes.objective import EDGE
 from tvdbayes.objective.partitions import ENOUGH_ROWS
 from tvdbayes.sampling.plan import AUTO_RIDGE
 from tvdbayes.sampling.summary import intervals
@@ -43,8 +44,6 @@ _FAR = 6.0
 _MATTERS = 0.75
 _ROUNDING = 1e-9
 _ENOUGH_CLUSTERS = 20
-_AT_THE_EDGE = 12.0
-"""Log odds or log scales beyond this are as good as infinite."""
 
 
 @dataclass(frozen=True)
@@ -337,7 +336,7 @@ def _warn_of_edges(posterior: "Posterior") -> None:
     named = family.predictors[family.n_main :] if not family.levels else family.predictors
     for name, value in zip(names, posterior.minimiser, strict=True):
         further = name.endswith(":Intercept") and name.rsplit(":", 1)[0] in named
-        if further and abs(value) > _AT_THE_EDGE:
+        if further and abs(value) > EDGE:
             warn(
                 f"{name!r} ended at {value:.3g}: the data drive it to {'-' if value < 0 else '+'}"
                 "infinity (no inflation, no overdispersion, an unseen level). A simpler family "

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from tvdbayes._errors import SettingsError
-from tvdbayes._typing import Array
+from tvdbayes._typing import Array, BoolArray
 from tvdbayes.data.cells import Cells
-from tvdbayes.objective import Layout, Objective
+from tvdbayes.objective import Layout, Objective, at_boundary
 from tvdbayes.objective.divergences import KLD
 from tvdbayes.sampling.closest import NewtonPlan
 from tvdbayes.sampling.plan import (
@@ -63,6 +63,13 @@ class Recentred:
     def nothing(cls, estimate: Array) -> "Recentred":
         """Draws as they are."""
         return cls(estimate, np.zeros(len(estimate)), np.eye(len(estimate)))
+
+    def holding(self, held: BoolArray) -> "Recentred":
+        """The same for other parameters than these (d,), which are left as they are."""
+        free, still = ~held, np.where(held, 0.0, self.shift)
+        return replace(
+            self, shift=still, stretch=np.where(np.outer(free, free), self.stretch, np.diag(held))
+        )
 
     def __call__(self, theta: Array) -> Array:
         """(d, B) to (d, B)."""
@@ -247,8 +254,10 @@ def trimmed_plan(plan: NewtonPlan, found: Solved, pilot: bool) -> tuple[TrimmedP
 
     def draws(side: str, centre: Array, kept: Array) -> Recentred:
         raw = [layout.bound.from_user(getattr(part, side).theta) for part in parts]
-        shift = calibrating_shift(np.concatenate(raw, axis=1), centre, layout.bound)
-        return Recentred(centre, shift, widening(layout, kept, centre, units))
+        theta = np.concatenate([*raw, centre[:, None]], axis=1)
+        shift = calibrating_shift(theta[:, :-1], centre, layout.bound)
+        moved = Recentred(centre, shift, widening(layout, kept, centre, units))
+        return moved.holding(_unbounded(layout, theta))
 
     start = replace(
         start,
@@ -258,11 +267,23 @@ def trimmed_plan(plan: NewtonPlan, found: Solved, pilot: bool) -> tuple[TrimmedP
     return replace(trimmed, start=start), solved
 
 
+def _unbounded(layout: Layout, theta: Array) -> BoolArray:
+    """Parameters (d,) of further predictors that some of theta (d, B) have at the boundary.
+
+    Where they end is arbitrary there, so that means and deviations of them say nothing.
+    """
+    held = np.zeros(len(theta), bool)
+    edges = np.atleast_1d(at_boundary(layout, theta).any(1))
+    for part, edge in zip(layout.bound.slices[layout.family.n_main :], edges, strict=False):
+        held[part] = edge
+    return held
+
+
 def _minimum(objective: Objective, p: Array, start: Array) -> Solution:
     """The minimum for each table p (m, B), with a status for draws whose optimum is at infinity."""
     found = _newton(objective, p, start)
     away = objective.runs_away(objective.on(p), found.theta)
-    return replace(found, status=np.where(away, int(Status.SEPARATED), found.status))
+    return replace(found, status=objective.ended(found, away))
 
 
 def _newton(objective: Objective, p: Array, start: Array) -> Solution:

@@ -27,6 +27,7 @@ class Status(IntEnum):
     2 The limit on steps was reached before the requested accuracy.
     3 The minimum lies at infinity; the coefficients are where the search ended.
     4 The network was trained to the end of its schedule; no minimum is certified.
+    5 The minimum lies at the boundary of the family: a dispersion or an inflation is as good as 0.
     """
 
     sentence: str
@@ -42,6 +43,11 @@ class Status(IntEnum):
     OUT_OF_STEPS = 2, "The limit on steps was reached before the requested accuracy."
     SEPARATED = 3, "The minimum lies at infinity; the coefficients are where the search ended."
     TRAINED = 4, "The network was trained to the end of its schedule; no minimum is certified."
+    BOUNDARY = (
+        5,
+        "The minimum lies at the boundary of the family: a dispersion or an inflation is as good "
+        "as 0.",
+    )
 
 
 @dataclass(frozen=True, eq=False)
