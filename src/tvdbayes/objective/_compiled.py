@@ -77,7 +77,8 @@ class Compiled:
             return None
         cells, dense = layout.cells, np.ascontiguousarray
         trials = cells.trials if layout.family.needs_trials else np.ones(cells.n_x)
-        outcome, number = np.zeros(0), np.zeros(0, np.int64)
+        outcome: Array = np.zeros(0)
+        number: IntArray = np.zeros(0, np.int64)
         if layout.bound.n_predictors > 1:
             outcome = layout.cell_pairs.outcomes
             number = np.searchsorted(outcome, cells.y)
