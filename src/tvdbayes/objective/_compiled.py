@@ -77,14 +77,12 @@ class Compiled:
             return None
         cells, dense = layout.cells, np.ascontiguousarray
         trials = cells.trials if layout.family.needs_trials else np.ones(cells.n_x)
-        outcome: Array = np.zeros(0)
-        number: IntArray = np.zeros(0, np.int64)
-        if layout.bound.n_predictors > 1:
-            outcome = layout.cell_pairs.outcomes
-            number = np.searchsorted(outcome, cells.y)
+        further = layout.bound.n_predictors > 1
+        outcome, number = layout.cell_pairs.outcomes if further else (np.zeros(0), np.zeros(0))
         return cls(
             *(lib, _LAWS[law], columns_of(layout.bound), dense(cells.offset), dense(trials)),
-            *(dense(cells.x_index, np.int64), dense(cells.y), outcome, number, layout),
+            *(dense(cells.x_index, np.int64), dense(cells.y), outcome),
+            *(dense(number, np.int64), layout),
         )
 
     def minimise(self, p: Array, start: Array, penalty: Penalty, goal: Accuracy) -> Solution | None:

@@ -126,7 +126,7 @@ def _outcomes(law: str, pairs: Pairs) -> tuple[Array, IntArray]:
     """The distinct outcomes and that of each pair, for a law that needs them."""
     if law != "negativebinomial":
         return np.zeros(0), np.zeros(0, np.int32)
-    outcome, number = np.unique(pairs.y[:, 0], return_inverse=True)
+    outcome, number = pairs.outcomes
     return outcome, number.astype(np.int32)
 
 

@@ -59,7 +59,7 @@ def _narrowed(size: Array) -> Array:
     known to be the same.
     """
     for axis in range(-min(2, size.ndim), 0):
-        first = size.take(_FIRST, axis=axis)
-        if size.shape[axis] > 1 and known((size == first).all(), False):
+        first = size.take(_FIRST, axis=axis) if size.shape[axis] > 1 else size
+        if known((size == first).all(), False):
             size = first
     return size
