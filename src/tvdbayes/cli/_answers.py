@@ -18,6 +18,7 @@ from tvdbayes import __version__
 from tvdbayes._errors import SettingsError, StorageError
 from tvdbayes.cli._commands import noted, plain, printable
 from tvdbayes.cli._text import Column, echo_notes, heading, number, paragraph, table
+from tvdbayes.data.cells import amount
 from tvdbayes.fitting import Fit
 from tvdbayes.fitting.story import story_of
 from tvdbayes.report import INTERVAL, Story
@@ -113,7 +114,7 @@ def _told(story: Story) -> list[str]:
     parts = [
         paragraph(
             f"{posterior.model.family.name} by {posterior.method}: "
-            f"{posterior.cells.n_obs:,.12g} rows{more}, {posterior.n_draws:,} draws, seed "
+            f"{amount(posterior.cells.n_obs)} rows{more}, {posterior.n_draws:,} draws, seed "
             f"{posterior.seed}"
         )
     ]

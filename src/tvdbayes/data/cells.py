@@ -299,3 +299,17 @@ def totals(index: IntArray, weights: Array, n: int) -> Array:
         order = np.lexsort((weights, index))
         index, weights = index[order], weights[order]
     return np.bincount(index, weights, n).astype(float)
+
+
+def amount(rows: float) -> str:
+    """A number of rows as text; with weights it need not be whole.
+
+    Examples
+    --------
+    >>> from tvdbayes.data.cells import amount
+    >>> amount(12345.0), amount(5.53705425662)
+    ('12,345', '5.5')
+    """
+    # Sums of weights are rounded.
+    whole = abs(rows - round(rows)) <= 1e-9 * max(rows, 1.0)
+    return f"{rows:,.0f}" if whole else f"{rows:,.1f}"

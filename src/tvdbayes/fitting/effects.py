@@ -12,6 +12,7 @@ from formulaic.parser.types import Factor
 
 from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, IntArray
+from tvdbayes.data.cells import amount
 from tvdbayes.data.fit_data import Column, plain_table
 from tvdbayes.fitting.predictions import outcome_numbers
 from tvdbayes.formula.columns import offsets
@@ -71,7 +72,7 @@ class _Question:
         outcome = self.fit.data.outcome
         quantity = f"expected {outcome}" if self.outcomes is None else f"probability of {outcome}"
         where = f", at {_setting(at)}" if at else ""
-        return f"{quantity}, over {self.counts.sum():,.12g} rows{where}"
+        return f"{quantity}, over {amount(self.counts.sum())} rows{where}"
 
 
 class EffectAnswers(AbstractFit):

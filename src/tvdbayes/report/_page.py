@@ -18,6 +18,7 @@ import scipy
 
 from tvdbayes import __version__
 from tvdbayes._typing import Array
+from tvdbayes.data.cells import amount
 from tvdbayes.data.fit_data import FitData
 from tvdbayes.report._story import Averages, Story, call_of, name_of
 from tvdbayes.report._tables import (
@@ -228,7 +229,7 @@ def _figures(story: Story, lines: tuple[Line, ...]) -> Iterator[tuple[str, str]]
     if lines:
         n = sum(line.differs for line in lines)
         yield f"{n} of {len(lines)}", "coefficients differ between robust and ordinary"
-    n_flagged, n_known = f"{story.n_flagged:,.12g}", f"{story.n_known:,.12g}"
+    n_flagged, n_known = amount(story.n_flagged), amount(story.n_known)
     yield f"{n_flagged} of {n_known}", "rows stand out by more than chance"
 
 
@@ -243,7 +244,7 @@ def _facts(story: Story) -> Iterator[tuple[str, str]]:
     if fit.rounded is not None:
         yield "Rounding", str(fit.rounded)
     if data.weights is not None:
-        yield "Weights", f"{data.weights}, in all {cells.n_obs:,.12g}"
+        yield "Weights", f"{data.weights}, in all {amount(cells.n_obs)}"
     if said := sampled(posterior):
         yield "Random weights", said
     yield "Outcome", f"{story.outcome}: {_spread(cells.y, cells.counts, family.levels)}"
@@ -275,6 +276,6 @@ def _spread(y: Array, counts: Array, levels: tuple[str, ...]) -> str:
     """What outcomes there are."""
     if levels:
         rows = np.bincount(y.astype(int), counts, len(levels))
-        return listed([f"{name} ({n:,.12g})" for name, n in zip(levels, rows, strict=True)], 10)
+        return listed([f"{name} ({amount(n)})" for name, n in zip(levels, rows, strict=True)], 10)
     mean, zeros = float(y @ counts / counts.sum()), float(counts[y == 0].sum() / counts.sum())
     return f"{span(y.min(), y.max())}, mean {number(mean)}, {zeros:.0%} zeros"

@@ -10,6 +10,7 @@ import pandas as pd
 
 import tvdbayes
 from tvdbayes._typing import BoolArray
+from tvdbayes.data.cells import amount
 from tvdbayes.results.base import AbstractFit
 from tvdbayes.results.effects import Effect
 from tvdbayes.results.findings import Finding
@@ -98,9 +99,8 @@ class Story:
             return "No row stands out by more than chance"
         verb = "stands" if self.n_flagged == 1 else "stand"
         rows = "row" if self.n_known == 1 else "rows"
-        return (
-            f"{self.n_flagged:,.12g} of {self.n_known:,.12g} {rows} {verb} out by more than chance"
-        )
+        shares = f"{amount(self.n_flagged)} of {amount(self.n_known)} {rows}"
+        return f"{shares} {verb} out by more than chance"
 
     @property
     def equal_rows(self) -> str:

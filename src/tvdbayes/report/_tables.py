@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from tvdbayes._typing import Array, BoolArray
+from tvdbayes.data.cells import amount
 from tvdbayes.report._story import Story
 from tvdbayes.results.checks import calibration, rootogram
 from tvdbayes.results.effects import Effect
@@ -66,7 +67,7 @@ def count(n: float, one: str, more: str | None = None) -> str:
     >>> count(1, "row"), count(1200, "row")
     ('1 row', '1,200 rows')
     """
-    return f"{n:,.12g} {one if n == 1 else more or one + 's'}"
+    return f"{amount(n)} {one if n == 1 else more or one + 's'}"
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:

@@ -21,6 +21,7 @@ from tvdbayes._errors import (
     warn,
 )
 from tvdbayes._typing import Array, BoolArray, IntArray
+from tvdbayes.data.cells import amount
 from tvdbayes.objective import EDGE
 from tvdbayes.objective.partitions import ENOUGH_ROWS
 from tvdbayes.sampling.plan import AUTO_RIDGE
@@ -253,11 +254,11 @@ def sampled(posterior: "Posterior") -> str:
     if units.clustered:
         size = np.sort(np.repeat(units.size, np.maximum(units.counts.astype(int), 1)))
         text += (
-            f"{units.n_units:,.12g} clusters{named(options.clusters)} "
+            f"{amount(units.n_units)} clusters{named(options.clusters)} "
             f"(median {size[len(size) // 2]:g} rows), not of single rows"
         )
     else:
-        text += f"{units.n_units:,.12g} rows"
+        text += f"{amount(units.n_units)} rows"
     if units.n_strata > 1:
         text += f", within {units.n_strata:,} strata{named(options.strata)}"
     each = units.mass / units.rows

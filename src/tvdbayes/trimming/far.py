@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import gammaincinv
 
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes.data.cells import Cells
+from tvdbayes.data.cells import Cells, amount
 
 DEVIATIONS = 3.0
 """A row is far out in a column beyond so many deviations."""
@@ -99,14 +99,14 @@ def where(cells: Cells, far: BoolArray) -> str:
     weights = np.where(far, cells.x_counts, 0.0)
     n, best = weights.sum(), farthest_column(cells, far)
     # Weights need not be whole, and sums of them are rounded.
-    count = f"{n:,.12g}"
+    count = amount(n)
     rows = f"{count} row{'s' if count != '1' else ''}"
     sides = _beyond(cells.x[:, best], far)
     held = float(sum(weights @ side for side in sides.values()))
     if held > _SEVERAL * n:
         of = f"with {cells.names[best]} of {' or '.join(sides)}"
         every = sum(side.sum() for side in sides.values()) == far.sum()
-        return f"{rows} {of}" if every else f"{rows} far out, {held:,.12g} of them {of},"
+        return f"{rows} {of}" if every else f"{rows} far out, {amount(held)} of them {of},"
     out = {j: _outness(z, weights) for j, z in deviations(cells).items()}
     others = sorted((j for j in out if out[j] >= _OUT and j != best), key=lambda j: -out[j])
     *names, last = (cells.names[j] for j in (best, *others[: _NAMED - 1]))

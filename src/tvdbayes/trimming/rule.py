@@ -12,7 +12,7 @@ import numpy as np
 
 from tvdbayes._array import tiny
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes.data.cells import Cells
+from tvdbayes.data.cells import Cells, amount
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective import Layout
 from tvdbayes.objective.divergences import DensityPower
@@ -100,14 +100,14 @@ class KeptRows:
         dropped = float(cells.counts @ (1 - self.share))
         if self.route == "ordinary":
             return (
-                f"All {n:,.12g} rows are used, by maximum likelihood: a robust fit would drop over "
-                f"{MANY:.0%} of them and explain hardly more. The family may be too "
+                f"All {amount(n)} rows are used, by maximum likelihood: a robust fit would drop "
+                f"over {MANY:.0%} of them and explain hardly more. The family may be too "
                 "narrow, or an effect bent."
             )
         if dropped < _NOTHING * n:
-            return f"All {n:,.12g} rows are used."
+            return f"All {amount(n)} rows are used."
         found = (
-            f"{max(dropped, 1):,.0f} of {n:,.12g} rows were dropped: more of these outcomes "
+            f"{max(dropped, 1):,.0f} of {amount(n)} rows were dropped: more of these outcomes "
             "than the model allows."
         )
         if self.route == "closest":

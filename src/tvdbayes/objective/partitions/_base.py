@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.data.cells import Cells
+from tvdbayes.data.cells import Cells, amount
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +182,7 @@ class GroupReport:
         """Which groups there are, without what they do to slopes."""
         ensemble = f"{self.n_partitions} partitions of " if self.n_partitions > 1 else ""
         groups = f"{self.n_groups:g} group{'s' if self.n_groups != 1 else ''}"
-        return f"{self.name}: {ensemble}{groups}, median {self.median_size:g} rows"
+        return f"{self.name}: {ensemble}{groups}, median {amount(self.median_size)} rows"
 
     def __str__(self) -> str:
         return f"{self.made}, slopes from groups too steep {self.steepness}"
