@@ -308,7 +308,7 @@ def test_rows_with_gaps_are_left_out_when_asked_to(frame):
     assert "pass --missing drop" in message
     assert code == 1
     shown = succeed("fit", "gaps.csv", "visits ~ age", "--draws", "20", "--missing", "drop")
-    assert "239 rows (1 more left out)" in shown
+    assert "239 rows, 20 draws, seed 0; 1 more left" in shown
     assert "note: 1 of 240 rows have a gap" in shown
 
 
@@ -699,7 +699,7 @@ def test_an_interruption_says_how_many_draws_were_done(folder, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tvdbayes.fitting.Fit.rows", stop)
+    monkeypatch.setattr("tvdbayes.fitting.Fit._rows", stop)
     said = fail(*FIT, "--out", "results")
     assert said == ("error: Stopped after 40 of 40 draws; nothing was written.\n", 130)
     assert not (folder / "results").exists()
@@ -709,7 +709,7 @@ def test_a_fault_of_ours_is_shown_in_full(monkeypatch):
     def broken(*_):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("tvdbayes.fitting.Fit.rows", broken)
+    monkeypatch.setattr("tvdbayes.fitting.Fit._rows", broken)
     result = run(*FIT)
     assert isinstance(result.exception, RuntimeError)
 

@@ -14,10 +14,11 @@ import pytest
 import tvdbayes as tb
 from tvdbayes.fitting import story as _story
 from tvdbayes.fitting.story import story_of
+from tvdbayes.models.model import name_of
 from tvdbayes.report import _page, _tables
 from tvdbayes.report import render as render_story
 from tvdbayes.report._page import page_of
-from tvdbayes.report._story import call_of, code_of, name_of
+from tvdbayes.report._story import call_of, code_of
 from tvdbayes.report._tables import Estimate, Line, listed, number, row_table
 from tvdbayes.sampling.statements import differing
 
@@ -94,7 +95,7 @@ def test_the_same_fit_gives_the_same_page(fit, page):
 @pytest.mark.parametrize("averages", [True, False])
 def test_a_fit_is_asked_once_for_each_fact(fit, monkeypatch, averages):
     asked = []
-    for name in ("misfit", "rows", "predictions"):
+    for name in ("misfit", "_rows", "predictions"):
         method = getattr(tb.Fit, name)
 
         def count(self, *args, name=name, method=method, **kwargs):
@@ -105,7 +106,7 @@ def test_a_fit_is_asked_once_for_each_fact(fit, monkeypatch, averages):
     story = story_of(fit, averages=averages)
     page_of(story, title=None, command=None)
     # One prediction for the data as they are, one for z and one for g.
-    assert asked == ["misfit", "rows", *["predictions"] * 3 * averages]
+    assert asked == ["misfit", "_rows", *["predictions"] * 3 * averages]
     assert (story.averages is None) != averages
 
 
@@ -129,7 +130,7 @@ def test_headings_are_ordered_and_ids_unique(page):
 
 def test_every_table_has_a_caption_and_every_header_a_scope(page):
     tree = Tree(page)
-    assert len(tree.all("table")) == len(tree.all("caption")) == 4
+    assert len(tree.all("table")) == len(tree.all("caption")) == 5
     assert {attrs.get("scope") for attrs in tree.all("th")} == {"col", "row"}
 
 

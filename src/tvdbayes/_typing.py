@@ -9,7 +9,7 @@ the table streams through memory and every draw of a block takes part in it.
     K  candidates in a pool          U    units, the (group, outcome) that are compared
 """
 
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -19,3 +19,6 @@ Array: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[np.float64]]
 AnyArray: TypeAlias = np.ndarray[Any, Any]
 IntArray: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[np.intp]]
 BoolArray: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[np.bool_]]
+
+Library = Literal["pandas", "polars", "pyarrow", "modin", "cudf"]
+"""Libraries whose data frames rows come in, and answers can be given in."""

@@ -46,6 +46,11 @@ def _jobs(ctx: click.Context, param: click.Parameter, value: int) -> int:
 
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+_RATIOS = click.option(
+    "--ratios",
+    is_flag=True,
+    help="Print rate, odds or hazard ratios in place of coefficients, where the link gives them.",
+)
 _SEP = value_option(
     "--sep",
     str,
@@ -150,6 +155,7 @@ def _command(*lines: str, title: str = "") -> Callable[[Any], click.Command]:
     "How draws are written.",
     default="csv",
 )
+@_RATIOS
 @_JSON
 @click.option("--quiet", is_flag=True, help="Show no progress, and print errors only (or JSON).")
 @click.pass_obj
@@ -183,6 +189,23 @@ def check(**given: Any) -> None:
     from tvdbayes.cli._check import run_check
 
     run_check(**given)
+
+
+@_command(
+    "tvdbayes summary results/fit.tvd",
+    "tvdbayes summary results/fit.tvd --ratios",
+)
+@click.argument("fit", type=_FILE)
+@_RATIOS
+@_JSON
+def summary(fit: Path, ratios: bool, as_json: bool) -> None:
+    """Print a stored fit again.
+
+    FIT is a file that `tvdbayes fit --out` or `Fit.save` has written.
+    """
+    from tvdbayes.cli._stored import run_summary
+
+    run_summary(fit, ratios=ratios, as_json=as_json)
 
 
 @_command(

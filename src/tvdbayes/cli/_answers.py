@@ -16,17 +16,19 @@ import pandas as pd
 
 from tvdbayes import __version__
 from tvdbayes._errors import SettingsError, StorageError
+from tvdbayes._typing import BoolArray
 from tvdbayes.cli._commands import noted, plain, printable
-from tvdbayes.cli._text import Column, echo_notes, heading, number, paragraph, table
-from tvdbayes.data.cells import amount
+from tvdbayes.cli._text import Column, echo_notes, heading, paragraph, table
+from tvdbayes.data.sources import harmless
 from tvdbayes.fitting import Fit
 from tvdbayes.fitting.story import story_of
-from tvdbayes.report import INTERVAL, Story
+from tvdbayes.report import INTERVAL, Story, expected_rows
 from tvdbayes.results.rows import SCORES
 from tvdbayes.results.tree import to_tree
 from tvdbayes.sampling.options import Options
-from tvdbayes.sampling.statements import sampled
-from tvdbayes.sampling.summary import AbstractTable, Summary
+from tvdbayes.sampling.statements import headline, how_it_went, sampled
+from tvdbayes.sampling.summary import Summary, number
+from tvdbayes.sampling.tables import AbstractTable
 
 _SHOWN = 10
 _MISFIT = (
@@ -60,14 +62,17 @@ class Answers:
         ]
         return cls(fit, story, tuple(dict.fromkeys([*notes, *more, *found])))
 
-    def show(self) -> None:
-        """Print for a reader."""
+    def show(self, *, ratios: bool = False) -> None:
+        """Print for a reader; coefficients as ratios where asked for and where there are any."""
         click.echo(heading(printable(self.fit.formula)))
-        parts = _bare(self.fit) if self.story is None else _told(self.story)
+        notes = self.notes
+        if ratios and (self.story is None or self.story.ratios is None):
+            notes, ratios = (*notes, _no_ratios(self.fit)), False
+        parts = _bare(self.fit) if self.story is None else _told(self.story, ratios=ratios)
         click.echo("\n\n".join(parts))
-        if self.notes:
+        if notes:
             click.echo()
-        echo_notes(self.notes)
+        echo_notes(notes)
 
     def to_json(self) -> dict[str, Any]:
         """The same for a machine; rows count from 0, as everywhere."""
@@ -107,18 +112,23 @@ def _bare(fit: Fit) -> list[str]:
     return [said] if fit.options.network is not None else [said, str(fit.summary())]
 
 
-def _told(story: Story) -> list[str]:
+def _no_ratios(fit: Fit) -> str:
+    """Why there is no table of ratios."""
+    family = fit.posterior.model.family
+    if fit.posterior.n_draws < 2:
+        return "There are too few draws for a table of ratios."
+    link = f" and the {family.link_name} link" if family.link_name else ""
+    return f"There is no table of ratios: exp of a coefficient of {family.name}{link} is no ratio."
+
+
+def _told(story: Story, *, ratios: bool) -> list[str]:
     """What is told of any other."""
     posterior = story.fit.posterior
-    more = f" ({story.fit.n_left_out:,} more left out)" if story.fit.n_left_out else ""
-    parts = [
-        paragraph(
-            f"{posterior.model.family.name} by {posterior.method}: "
-            f"{amount(posterior.cells.n_obs)} rows{more}, {posterior.n_draws:,} draws, seed "
-            f"{posterior.seed}"
-        )
-    ]
-    if story.summary is not None:
+    more = f"; {story.fit.n_left_out:,} more left out" if story.fit.n_left_out else ""
+    parts = [paragraph(f"{headline(posterior)}{more}; {how_it_went(posterior)}")]
+    if ratios and story.ratios is not None:
+        parts.append(_ratios(story, story.ratios))
+    elif story.summary is not None:
         parts.append(_coefficients(story, story.summary))
     if said := sampled(posterior):
         parts.append(paragraph(plain(said)))
@@ -141,37 +151,54 @@ def _facts(story: Story) -> dict[str, Any]:
         "n_left_out": story.fit.n_left_out,
         "interval": INTERVAL,
         "coefficients": [] if summary is None else lines_of(summary, "name"),
+        "ratios": [] if story.ratios is None else lines_of(story.ratios, "name"),
         "misfit": {name: finite(getattr(story.misfit, name, None)) for name in _MISFIT},
         "flagged_rows": _flagged_rows(story),
     }
 
 
 def _coefficients(story: Story, summary: Summary) -> str:
-    spread = summary["sd"]
-
-    def interval(low: str, high: str) -> list[str]:
-        ends = zip(summary[low], summary[high], spread, strict=True)
-        return [f"[{number(a, sd)}, {number(b, sd)}]" for a, b, sd in ends]
-
-    def mean(name: str) -> list[str]:
-        return [number(value, sd) for value, sd in zip(summary[name], spread, strict=True)]
-
-    span = f"{INTERVAL:.0%} interval"
-    shown = table(
-        [
-            Column("", summary.names, left=True),
-            Column("robust", mean("mean")),
-            Column(span, interval("low", "high")),
-            Column("ordinary", mean("kld_mean")),
-            Column(span, interval("kld_low", "kld_high")),
-            Column("", ["*" if one else " " for one in story.differs]),
-            Column("difference", mean("diff"), needed=False),
-            Column(span, interval("diff_low", "diff_high"), needed=False),
-        ],
-        bold=True,
-    )
+    keys = {
+        "robust": ("mean", ""),
+        "ordinary": ("kld_mean", "kld_"),
+        "difference": ("diff", "diff_"),
+    }
     mark = "* " if story.differs.any() else ""
-    return f"{shown}\n{paragraph(mark + plain(story.comparison), '  ')}"
+    said = paragraph(mark + plain(story.comparison), "  ")
+    return f"{_both_fits(summary, keys, story.differs)}\n{said}"
+
+
+def _ratios(story: Story, ratios: Summary) -> str:
+    keys = {
+        f"{ratios.ratio}: robust": ("ratio", ""),
+        "ordinary": ("kld_ratio", "kld_"),
+        "robust / ordinary": ("quotient", "quotient_"),
+    }
+    differs = story.differs[list(ratios.of_parameter)]
+    about, mark = ratios.note.partition("\n")[0], "* " if differs.any() else ""
+    said = paragraph(f"{mark}{plain(story.comparison)} {about}", "  ")
+    return f"{_both_fits(ratios, keys, differs)}\n{said}"
+
+
+def _both_fits(found: Summary, keys: dict[str, tuple[str, str]], differs: BoolArray) -> str:
+    """Both fits side by side, and what is between them where there is room."""
+
+    def interval(ends: str) -> list[str]:
+        low, high = f"{ends}low", f"{ends}high"
+        return [f"[{found.text(low, i)}, {found.text(high, i)}]" for i in lines]
+
+    lines, span = range(len(found.names)), f"{INTERVAL:.0%} interval"
+    (robust, one), (ordinary, two), (between, gap) = (
+        (
+            Column(head, [found.text(mean, i) for i in lines], needed=head != last),
+            Column(span, interval(ends), needed=head != last),
+        )
+        for last in [list(keys)[-1]]
+        for head, (mean, ends) in keys.items()
+    )
+    marks = Column("", ["*" if apart else " " for apart in differs])
+    names = Column("", found.names, left=True)
+    return table([names, robust, one, ordinary, two, marks, between, gap], bold=True)
 
 
 def lines_of(found: AbstractTable, called: str) -> list[dict[str, Any]]:
@@ -193,7 +220,7 @@ def _suspects(story: Story) -> str:
         Column("count", [number(v) for v in worst["count"]]),
         *(_data_column(name, worst[name], i == 0) for i, name in enumerate(story.columns)),
         Column("seen", [number(v) for v in worst["observed"]]),
-        Column("expected", ["<0.001" if v < 1e-3 else number(v) for v in worst["expected"]]),
+        Column("expected", [expected_rows(v) for v in worst["expected"]]),
         Column("unexplained", [f"{v:.0%}" for v in worst["score"]], needed=False),
     ]
     told = f"{story.flagged}{' (*)' if story.n_flagged else ''}. {story.equal_rows} "
@@ -244,7 +271,6 @@ _WRITERS: dict[DrawsFormat, tuple[str, tuple[str, ...], str]] = {
     "netcdf": (".nc", ("xarray", "h5netcdf", "h5py"), "pip install 'tvdbayes[arviz]'"),
 }
 """The ending of the file, the libraries that it needs, and how they are installed."""
-_RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\t", "\r")
 
 
 @contextmanager
@@ -339,15 +365,9 @@ def write_csv(frame: pd.DataFrame, path: Path) -> None:
     All text stands in quotes: a carriage return in it would begin a new line otherwise.
     """
     columns = {
-        name: column if column.dtype.kind in "biuf" else column.astype(object).map(_harmless)
+        name: column if column.dtype.kind in "biuf" else column.astype(object).map(harmless)
         for name, column in frame.items()
     }
-    pd.DataFrame(columns).rename(columns=_harmless).to_csv(
+    pd.DataFrame(columns).rename(columns=harmless).to_csv(
         path, index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC
     )
-
-
-def _harmless(value: object) -> object:
-    """Text that a spreadsheet would take for a formula, quoted; numbers stay numbers."""
-    risky = isinstance(value, str) and value.startswith(_RUN_BY_SPREADSHEETS)
-    return f"'{value}" if risky else value

@@ -97,6 +97,7 @@ def run_fit(
     draws_format: DrawsFormat,
     as_json: bool,
     quiet: bool,
+    ratios: bool = False,
     **model: Any,
 ) -> None:
     """Fit, write, then print: nothing is said of files that are not there."""
@@ -114,7 +115,7 @@ def run_fit(
     if as_json:
         echo_json({**answers.to_json(), "files": places})
     elif not quiet:
-        answers.show()
+        answers.show(ratios=ratios)
         if out is not None:
             click.echo(f"\n{paragraph(f'Written to {out}: ' + ', '.join(files) + '.', '  ')}")
 

@@ -7,9 +7,10 @@ import click
 
 from tvdbayes import __version__
 from tvdbayes.cli._answers import whole_folder
-from tvdbayes.cli._text import Column, heading, in_words, number, paragraph, table
+from tvdbayes.cli._text import Column, heading, in_words, paragraph, table
 from tvdbayes.experiments import Report, experiment_named, reproduce, write_report
 from tvdbayes.fitting.progress import progress_bar
+from tvdbayes.sampling.summary import number
 
 _WORDS = ("setting", "method", "criterion")
 _COLUMNS = (*_WORDS, "median", "error", "published", "difference", "agrees")

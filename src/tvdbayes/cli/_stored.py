@@ -1,14 +1,15 @@
-"""``tvdbayes report`` and ``tvdbayes compare``: what is made of fits in files."""
+"""``tvdbayes summary``, ``report`` and ``compare``: what is made of fits in files."""
 
 from pathlib import Path
 
 import click
 
 from tvdbayes._errors import SettingsError, StorageError
-from tvdbayes.cli._answers import lines_of, whole_folder
+from tvdbayes.cli._answers import Answers, lines_of, whole_folder
 from tvdbayes.cli._commands import noted, printable
-from tvdbayes.cli._text import Column, echo_json, echo_notes, number, paragraph, table
+from tvdbayes.cli._text import Column, echo_json, echo_notes, paragraph, table
 from tvdbayes.fitting import Fit, compare, load
+from tvdbayes.sampling.summary import number
 
 
 def load_fit(path: Path) -> Fit:
@@ -19,6 +20,15 @@ def load_fit(path: Path) -> Fit:
             f"{str(path)!r} holds draws without their formula. Save what fit returns, fit.save()."
         )
     return found
+
+
+def run_summary(path: Path, *, ratios: bool, as_json: bool) -> None:
+    """Print what `tvdbayes fit` has printed, from a file."""
+    answers = Answers.of(load_fit(path), [], page=False)
+    if as_json:
+        echo_json(answers.to_json())
+    else:
+        answers.show(ratios=ratios)
 
 
 def run_report(path: Path, out: Path | None, title: str | None) -> None:

@@ -1,7 +1,6 @@
 """Tables and paragraphs for a terminal of any width, or a file."""
 
 import json
-import math
 import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -100,26 +99,6 @@ def echo_json(told: dict[str, Any]) -> None:
 def heading(text: str) -> str:
     """A line that stands out where the terminal can show it."""
     return click.style(text, bold=True)
-
-
-def number(value: float, spread: float | None = None) -> str:
-    """A number to two digits of its spread, or to three digits.
-
-    Examples
-    --------
-    >>> from tvdbayes.cli._text import number
-    >>> number(1.23456, 0.0789), number(-0.001, 0.2), number(0.0001234), number(12345678.0)
-    ('1.235', '0.00', '0.000123', '1.23e+07')
-    """
-    if not math.isfinite(value):
-        return str(value)
-    if spread is None or not (math.isfinite(spread) and spread > 0):
-        return f"{value:.3g}"
-    digits = 1 - math.floor(math.log10(spread))
-    if digits > 6 or abs(value) >= 1e7:
-        return f"{value:.3g}"
-    text = f"{value:.{max(digits, 0)}f}"
-    return text if float(text) else text.removeprefix("-")
 
 
 def joined(names: Sequence[str], most: int = 10) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from tvdbayes._errors import DataError
-from tvdbayes._typing import Array, BoolArray, IntArray
+from tvdbayes._typing import Array, BoolArray, IntArray, Library
 from tvdbayes._validate import is_number
 from tvdbayes.data.cells import distinct_rows, totals
 from tvdbayes.data.sampling_units import relative_weights
@@ -63,6 +63,27 @@ class Column:
             return pd.Series(np.array(self.levels, dtype=object)[self.values])
         codes, levels = self.values.astype(np.intp), pd.Index(list(self.levels))
         return pd.Series(pd.Categorical.from_codes(codes, levels, self.kind == "ordered"))
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether it is one of numbers, and these are 0 and 1."""
+        return self.kind == "number" and np.array_equal(np.unique(self.values), [0, 1])
+
+    def typical(self, counts: Array, *, whole: bool = False) -> object:
+        """The mean of numbers that are not flags, else the value that most rows have.
+
+        Parameters
+        ----------
+        counts : (r,)
+            Weights of the rows.
+        whole : bool
+            Whether a mean means nothing, since the numbers count.
+        """
+        if self.kind == "number" and not (self.is_flag or whole):
+            return float(self.values @ counts / counts.sum())
+        codes, n_values = self.codes()
+        commonest = int(np.bincount(codes, counts, n_values).argmax())
+        return self.choices[commonest] if self.choices else np.unique(self.values)[commonest]
 
     def codes(self) -> tuple[IntArray, int]:
         """Numbers that tell the values apart, in their order, and how many there are."""
@@ -125,6 +146,8 @@ class FitData:
         How many of these an engine has left out, for a gap or a weight of zero.
     clusters, strata, sampling_weights : str
         Columns that say which rows belong together and what they stand for, None where none does.
+    library : str
+        Whose data frames answers are given in: that in which the rows came.
     """
 
     columns: dict[str, Column]
@@ -141,6 +164,7 @@ class FitData:
     clusters: str | None = None
     strata: str | None = None
     sampling_weights: str | None = None
+    library: Library = "pandas"
 
     @property
     def sampling(self) -> tuple[str, ...]:

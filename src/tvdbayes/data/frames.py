@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast, get_args
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 
 from tvdbayes._errors import DataError, MissingRowsWarning, first_line, listing, warn
-from tvdbayes._typing import Array, BoolArray, IntArray
+from tvdbayes._typing import Array, BoolArray, IntArray, Library
 from tvdbayes._validate import (
     REPAIR_OR_DROP,
     check_weights,
@@ -213,6 +213,11 @@ class FrameSource(AbstractSource):
     @property
     def columns(self) -> list[str]:
         return list(self.native.columns)
+
+    @property
+    def library(self) -> Library:
+        found = str(self.native.implementation)
+        return cast("Library", found) if found in get_args(Library) else "pandas"
 
     def whole(self) -> pd.DataFrame:
         return self.native.to_pandas()

@@ -5,7 +5,12 @@ import sys
 from importlib.util import find_spec
 from typing import Any
 
+import narwhals.stable.v2 as nw
+import numpy as np
+import pandas as pd
+
 from tvdbayes._errors import DataError, SettingsError, first_line
+from tvdbayes._typing import Library
 from tvdbayes._validate import did_you_mean
 from tvdbayes.data.dask import DaskSource
 from tvdbayes.data.duckdb import (
@@ -162,3 +167,33 @@ def _in_duckdb(data: Data, max_cells: int, grid: Grid | None, sep: str) -> Abstr
         return SqlSource(open_files(files, sep), max_cells, grid, untyped=True)
     table = open_files(files)
     return SqlSource(table, max_cells, grid, levels=category_levels(files))
+
+
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def harmless(value: object) -> object:
+    """Text that a spreadsheet would take for a formula, quoted; numbers stay numbers."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULAS) else value
+
+
+def native_frame(frame: pd.DataFrame, library: Library, *, index: str = "") -> Any:
+    """A table as a frame of the library that data came in; pandas where that is not installed.
+
+    Other libraries have no index and no notes, and names of columns are text there. An index that
+    says something becomes a first column, called `index`.
+    """
+    if library == "pandas" or find_spec(library) is None:
+        return frame
+    columns = {str(name): _values(frame[name]) for name in frame}
+    if index:
+        renamed = {f"data: {name}" if name == index else name: v for name, v in columns.items()}
+        columns = {index: frame.index.to_numpy(), **renamed}
+    return nw.from_dict(columns, backend=library).to_native()
+
+
+def _values(column: "pd.Series[Any]") -> Any:
+    """Numbers as they are, and text with None in gaps."""
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+        return column.to_numpy()
+    return column.astype(object).where(column.notna(), None).tolist()

@@ -8,14 +8,14 @@ little more than those few.
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from tvdbayes._errors import DataError, listing
-from tvdbayes._typing import Array, BoolArray, IntArray
+from tvdbayes._typing import Array, BoolArray, IntArray, Library
 from tvdbayes._validate import no_column, no_rows_left, not_finite, one_of
 from tvdbayes.data.grid import Coarsening
 
@@ -48,6 +48,8 @@ class Table:
         What rounding by the engine has done to them.
     declared : mapping
         The levels of each category in their order, those that no row has included.
+    library : str
+        Whose data frame the rows came in; "pandas" where they came in none.
     """
 
     frame: pd.DataFrame
@@ -60,6 +62,7 @@ class Table:
     n_dropped: int = 0
     coarsening: Coarsening | None = None
     declared: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
+    library: Library = "pandas"
 
     def listing(self, wrong: BoolArray, values: Any) -> str:
         """Say how many input rows are wrong, and name the first, from flags of distinct rows."""
@@ -117,7 +120,12 @@ class AbstractSource(ABC):
         found = self.group(Wanted(used, every, weights, missing, exact))
         if not len(found.counts):
             raise no_rows_left()
-        return found
+        return replace(found, library=self.library)
+
+    @property
+    def library(self) -> Library:
+        """Whose data frame it is; "pandas" where it is none."""
+        return "pandas"
 
     @abstractmethod
     def group(self, wanted: Wanted) -> Table:

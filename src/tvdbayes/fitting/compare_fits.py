@@ -14,7 +14,7 @@ from tvdbayes.results.misfit import share_of_data
 from tvdbayes.results.replicates import replicate
 from tvdbayes.results.scores import cross_validate
 from tvdbayes.sampling.posterior import Posterior
-from tvdbayes.sampling.summary import AbstractTable
+from tvdbayes.sampling.tables import AbstractTable
 from tvdbayes.sampling.weights import Stream
 
 _REPLICATES = 100

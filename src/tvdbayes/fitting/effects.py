@@ -17,6 +17,7 @@ from tvdbayes.data.fit_data import Column, plain_table
 from tvdbayes.fitting.predictions import outcome_numbers
 from tvdbayes.formula.columns import offsets
 from tvdbayes.formula.matrix import column_of
+from tvdbayes.report import covariates
 from tvdbayes.results.base import AbstractFit, new_rows
 from tvdbayes.results.effects import Effect, Outcomes, average_outcome, average_slope, row_slopes
 from tvdbayes.sampling.posterior import Posterior
@@ -65,14 +66,28 @@ class _Question:
     def effect(self, names: Iterable[str], values: Array, what: str) -> Effect:
         """The record of values (2B + 2, K); every name comes once for each label."""
         whole, b = tuple(name + label for name in names for label in self.labels), len(values) // 2
-        return Effect(whole, values[: b - 1], values[b - 1 : -2], values[-2], values[-1], what)
+        points = values[-2], values[-1], what
+        return Effect(whole, values[: b - 1], values[b - 1 : -2], *points, self.fit.data.library)
 
     def about(self, at: Mapping[str, object]) -> str:
         """What is averaged, and over what, in words."""
-        outcome = self.fit.data.outcome
-        quantity = f"expected {outcome}" if self.outcomes is None else f"probability of {outcome}"
         where = f", at {_setting(at)}" if at else ""
-        return f"{quantity}, over {amount(self.counts.sum())} rows{where}"
+        return f"{self.quantity}, over {amount(self.counts.sum())} rows{where}"
+
+    @property
+    def quantity(self) -> str:
+        """What is averaged, in words."""
+        outcome = self.fit.data.outcome
+        return f"expected {outcome}" if self.outcomes is None else f"probability of {outcome}"
+
+    def typical(self, but: Iterable[str]) -> dict[str, object]:
+        """Typical values of all columns but these."""
+        trials = self.fit.data.trials
+        return {
+            name: column.typical(self.counts, whole=name == trials)
+            for name, column in self.columns.items()
+            if name not in but
+        }
 
 
 class EffectAnswers(AbstractFit):
@@ -87,23 +102,25 @@ class EffectAnswers(AbstractFit):
 
     def effects(
         self,
-        variable: str,
+        variable: str | None = None,
         *,
         at: Mapping[str, object] | None = None,
         outcome: object = None,
         ordinary: bool = False,
     ) -> Effect:
-        """Average effect of a column on the expected outcome.
+        """Average effect of a column on the expected outcome, or of every column.
 
         For a column of numbers it is the slope: the derivative in that column, through every term
         and predictor that it is part of, averaged over the rows of the data. For any other column
-        (and for numbers that the formula takes as categories) it is the difference between each
-        level and the first, every row taken at both.
+        (and for numbers that are 0 and 1, or that the formula takes as categories) it is the
+        difference between each level and the first, every row taken at both.
 
         Parameters
         ----------
-        variable : str
-            A column of the data, not a term of the formula.
+        variable : str, optional
+            A column of the data, not a term of the formula. Unless given, all that the formulas
+            name, one after the other, as ``margins, dydx(*)`` in Stata; levels that `at` sets are
+            not compared.
         at : dict, optional
             Columns to set before averaging, such as ``{"region": "north", "age": 40}``. All others
             stay as they are in the data, offset, exposure and trials included.
@@ -122,23 +139,19 @@ class EffectAnswers(AbstractFit):
         >>> found = fit.effects("region", at={"age": 5})
         >>> found.names, found.estimate.round(1)
         (('region: south - north',), array([-1.9]))
+        >>> fit.effects().names
+        ('age', 'region: south - north')
         """
         ask, at = _question(self, self._side(ordinary), outcome), _mapping(at)
+        if variable is None:
+            return _every_effect(ask, at)
         ask.column(variable)
         levels = levels_of_column(self, variable)
         if levels is None:
             what = f"Average slope in {variable} of {ask.about(at)}."
             return ask.effect([variable], _average_slope(ask, variable, at), what)
-        _require_free(variable, at)
-        if len(levels) < 2:
-            raise DataError(f"{variable!r} has one value only, {levels[0]!r}: nothing to compare.")
-        base, *others = (ask.average({**at, variable: level}) for level in levels)
-        first, *rest = map(_word, levels)
-        return ask.effect(
-            [f"{variable}: {other} - {first}" for other in rest],
-            np.concatenate([other - base for other in others], axis=1),
-            f"Average difference between levels of {variable} in {ask.about(at)}.",
-        )
+        what = f"Average difference between levels of {variable} in {ask.about(at)}."
+        return ask.effect(*_differences(ask, variable, levels, at), what)
 
     def contrast(
         self,
@@ -185,6 +198,7 @@ class EffectAnswers(AbstractFit):
         *,
         outcome: object = None,
         ordinary: bool = False,
+        typical: bool = False,
     ) -> Effect:
         """Average expected outcome over the data, some columns set to each of some values.
 
@@ -195,6 +209,9 @@ class EffectAnswers(AbstractFit):
             gives an average. None leaves the data as they are.
         outcome, ordinary
             As in `effects`.
+        typical : bool
+            Whether all other columns are at typical values (see `predict`), as in a reference grid:
+            then there is one row, and no average.
 
         Examples
         --------
@@ -208,6 +225,9 @@ class EffectAnswers(AbstractFit):
 
         >>> fit.predictions({"age": [2, 5]}, outcome=0).estimate.round(2)
         array([0.27, 0.04])
+        >>> found = fit.predictions({"age": [2, 5]}, typical=True)
+        >>> found.what
+        'Expected visits, at region=south.'
         """
         ask = _question(self, self._side(ordinary), outcome)
         lists = {name: _list(values) for name, values in _mapping(at).items()}
@@ -218,10 +238,15 @@ class EffectAnswers(AbstractFit):
                 "averaged. Give fewer values."
             )
         settings = [dict(zip(lists, one, strict=True)) for one in product(*lists.values())]
+        others, rest = ask.typical(lists) if typical else {}, "as in the data"
+        what = f"Average {ask.about({})}."
+        if typical:
+            rest, where = "typical", f", at {_setting(others)}" if others else ""
+            what = f"{ask.quantity[0].upper()}{ask.quantity[1:]}{where}."
         return ask.effect(
-            [_setting(one) or "as in the data" for one in settings],
-            np.concatenate([ask.average(one) for one in settings], axis=1),
-            f"Average {ask.about({})}.",
+            [_setting(one) or rest for one in settings],
+            np.concatenate([ask.average({**others, **one}) for one in settings], axis=1),
+            what,
         )
 
 
@@ -233,6 +258,41 @@ def _question(fit: EffectAnswers, posterior: Posterior, outcome: object) -> _Que
     outcomes = tuple(outcome_numbers(family, names).tolist()) if names else None
     labels = tuple(f", P({_word(name)})" for name in names) or ("",)
     return _Question(fit, posterior, *fit._covariate_rows, outcomes, labels)
+
+
+def _every_effect(ask: _Question, at: Mapping[str, object]) -> Effect:
+    """The effects of all covariates, in the order of the formula."""
+    names: list[str] = []
+    values: list[Array] = []
+    for variable in covariates(ask.fit.data, ask.fit.formula):
+        levels = levels_of_column(ask.fit, variable)
+        if levels is None:
+            names.append(variable)
+            values.append(_average_slope(ask, variable, at))
+        elif variable not in at:
+            own, differences = _differences(ask, variable, levels, at)
+            names += own
+            values.append(differences)
+    if not names:
+        raise DataError(f"{ask.fit.formula!r} has no covariates whose effect could be asked for.")
+    what = (
+        f"Average effects on {ask.about(at)}: slopes in numbers, elsewhere differences from the "
+        "first level."
+    )
+    return ask.effect(names, np.concatenate(values, axis=1), what)
+
+
+def _differences(
+    ask: _Question, variable: str, levels: tuple[object, ...], at: Mapping[str, object]
+) -> tuple[list[str], Array]:
+    """Differences between each level of a column and the first, with their names."""
+    _require_free(variable, at)
+    if len(levels) < 2:
+        raise DataError(f"{variable!r} has one value only, {levels[0]!r}: nothing to compare.")
+    base, *others = (ask.average({**at, variable: level}) for level in levels)
+    first, *rest = map(_word, levels)
+    names = [f"{variable}: {other} - {first}" for other in rest]
+    return names, np.concatenate([other - base for other in others], axis=1)
 
 
 def _average_slope(ask: _Question, variable: str, at: Mapping[str, object]) -> Array:
@@ -276,6 +336,8 @@ def levels_of_column(fit: AbstractFit, name: str) -> tuple[object, ...] | None:
     column = fit.data.columns[name]
     if column.kind != "number":
         return column.choices
+    if column.is_flag:
+        return (0, 1)
     for spec in fit.design.encodings:
         for entry in spec.structure:
             for factor in (f.factor for term in entry.scoped_terms for f in term.factors):

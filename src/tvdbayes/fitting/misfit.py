@@ -1,6 +1,6 @@
 """How much of the data a fit cannot explain, in which rows, and what these do to coefficients."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,7 @@ from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes._validate import probability
 from tvdbayes.bounds import misfit_split
+from tvdbayes.data.sources import native_frame
 from tvdbayes.fitting.progress import progress_bar
 from tvdbayes.results.base import AbstractFit
 from tvdbayes.results.misfit import (
@@ -23,8 +24,8 @@ from tvdbayes.results.misfit import (
     wrong_share,
 )
 from tvdbayes.results.replicates import Replicates, replicate
-from tvdbayes.results.rows import SCORES, cell_scores, most_suspicious
-from tvdbayes.results.sensitivity import DropWorst, Sensitivity, drop_worst, sensitivity
+from tvdbayes.results.rows import SCORES, apart, cell_scores, noted, suspicious_of
+from tvdbayes.results.sensitivity import DropWorst, Sensitivities, drop_worst, sensitivity
 from tvdbayes.sampling.posterior import Posterior
 
 N_REPLICATES = 200
@@ -112,7 +113,7 @@ class MisfitAnswers(AbstractFit):
             wrong_unknown=route == "ordinary",
         )
 
-    def rows(self, *, false_alarm: float = 0.05, n_replicates: int = 200) -> pd.DataFrame:
+    def rows(self, *, false_alarm: float = 0.05, n_replicates: int = 200) -> Any:
         """Which rows the model cannot explain: one line for each input row, in input order.
 
         ``score`` is the share of rows with this outcome in this group that are too many,
@@ -131,7 +132,8 @@ class MisfitAnswers(AbstractFit):
         in: it names a group and an outcome, not a proven row. Rows that the fit left out have NaN.
 
         Where an engine has grouped the data, a line is a *distinct* row, and ``count`` says how
-        many rows are equal to it.
+        many rows are equal to it. The table is a frame of the library that the data came in, polars
+        say; pandas where they came in none.
 
         Parameters
         ----------
@@ -152,31 +154,16 @@ class MisfitAnswers(AbstractFit):
         0      20    1.0       1.0       0.0
         1      25    1.0       5.0       0.0
         """
-        by_cell = self._scores(false_alarm, n_replicates)
-        used = self.cell_of_row >= 0
-        flag = by_cell.pop("flag").to_numpy()[self.cell_of_row] & used
-        spread = by_cell.iloc[self.cell_of_row].reset_index(drop=True)
-        spread.loc[~used] = np.nan
-        spread["flag"] = flag
-        raw = self.data.frame()
-        if self.data.n_grouped is not None:
-            counts = self.data.counts
-            whole = counts.astype(np.int64) if (counts % 1 == 0).all() else counts
-            raw = _apart(raw, ["count"]).assign(count=whole)
-        raw = raw.iloc[np.maximum(self.data.row, 0)].reset_index(drop=True)
-        if not used.all():
-            raw = raw.where(np.broadcast_to(used[:, None], raw.shape))
-        return _noted(pd.concat([_apart(raw, [*SCORES, "flag"]), spread], axis=1), self)
+        return native_frame(self._rows(false_alarm, n_replicates), self.data.library)
 
-    def suspicious_rows(
-        self, *, false_alarm: float = 0.05, n_replicates: int = 200
-    ) -> pd.DataFrame:
+    def suspicious_rows(self, *, false_alarm: float = 0.05, n_replicates: int = 200) -> Any:
         """The rows of `rows`, the most suspicious first, and equal ones in one line.
 
         Lines are in the order of ``surprise``, then of ``score``. Rows that are equal in all
         columns in use are one line: ``count`` says how many they are, and the index is the number
-        of the first of them. Rows that the fit left out are not listed. The command line and the
-        report list the same rows in the same order. The arguments are those of `rows`.
+        of the first of them (a column ``row`` where frames have no index, as in polars). Rows that
+        the fit left out are not listed. The command line and the report list the same rows in the
+        same order. The arguments are those of `rows`.
 
         Examples
         --------
@@ -187,9 +174,10 @@ class MisfitAnswers(AbstractFit):
         0  south      20     17  True
         3  south      21     12  True
         """
-        return suspicious_of(self, self.rows(false_alarm=false_alarm, n_replicates=n_replicates))
+        found = suspicious_of(self, self._rows(false_alarm, n_replicates))
+        return native_frame(found, self.data.library, index="row")
 
-    def cells(self, *, false_alarm: float = 0.05, n_replicates: int = 200) -> pd.DataFrame:
+    def cells(self, *, false_alarm: float = 0.05, n_replicates: int = 200) -> Any:
         """The same for each cell (distinct covariates with an outcome).
 
         ``signed`` is above 0 where the data have too many rows, below 0 where they have too few.
@@ -211,9 +199,9 @@ class MisfitAnswers(AbstractFit):
         columns: dict[str, Any] = dict(zip(names, cells.x[cells.x_index].T, strict=True))
         outcome = np.array(levels, object)[cells.y.astype(int)] if levels else cells.y
         known = pd.DataFrame({**columns, "outcome": outcome, "count": cells.counts})
-        return _noted(pd.concat([known, scores], axis=1), self)
+        return native_frame(noted(pd.concat([known, scores], axis=1), self), self.data.library)
 
-    def sensitivity(self, names: Sequence[str] | None = None) -> tuple[Sensitivity, ...]:
+    def sensitivity(self, names: Sequence[str] | None = None) -> Sensitivities:
         """What each coefficient can be if a share of the rows is wrong, and when its sign is lost.
 
         `names` are coefficients; all but intercepts unless given.
@@ -228,11 +216,17 @@ class MisfitAnswers(AbstractFit):
         >>> low, high = found.interval(0.05)  # what it can be if 5% of the rows are wrong
         >>> print(f"{low:.2f} to {high:.2f}")
         0.10 to 0.54
+        >>> print(fit.sensitivity(["age"]).table([0.05]))  # for a paper, also to_latex()
+        parameter  estimate  sign holds to  low, 5% wrong  high, 5% wrong
+        age           0.318          10.5%         0.0978           0.542
+        A sign holds to the share of wrong rows below which the coefficient cannot be 0.
+        At each share stand the smallest and the largest value that so many wrong rows allow.
         """
         self.posterior.require_coefficients("to profile", "misfit(), rows() and effects()")
         noise = float(np.quantile(self.chance.unfitted, 0.95, method="higher"))
         with progress_bar(None, "sensitivity") as report:
-            return sensitivity(self.posterior, noise, names, progress=report)
+            found = sensitivity(self.posterior, noise, names, progress=report)
+        return Sensitivities(found, self.data.library)
 
     def drop_worst(self, shares: Sequence[float] = (0.0, 0.01, 0.02, 0.05, 0.1)) -> DropWorst:
         """Estimates, robust and ordinary, without the rows that are hardest to explain.
@@ -256,6 +250,24 @@ class MisfitAnswers(AbstractFit):
             "rows(), and for the predictions of a fit without some,",
         )
         return drop_worst(self.posterior, shares)
+
+    def _rows(self, false_alarm: float = 0.05, n_replicates: int = N_REPLICATES) -> pd.DataFrame:
+        """The table of `rows`, in pandas."""
+        by_cell = self._scores(false_alarm, n_replicates)
+        used = self.cell_of_row >= 0
+        flag = by_cell.pop("flag").to_numpy()[self.cell_of_row] & used
+        spread = by_cell.iloc[self.cell_of_row].reset_index(drop=True)
+        spread.loc[~used] = np.nan
+        spread["flag"] = flag
+        raw = self.data.frame()
+        if self.data.n_grouped is not None:
+            counts = self.data.counts
+            whole = counts.astype(np.int64) if (counts % 1 == 0).all() else counts
+            raw = apart(raw, ["count"]).assign(count=whole)
+        raw = raw.iloc[np.maximum(self.data.row, 0)].reset_index(drop=True)
+        if not used.all():
+            raw = raw.where(np.broadcast_to(used[:, None], raw.shape))
+        return noted(pd.concat([apart(raw, [*SCORES, "flag"]), spread], axis=1), self)
 
     def _scores(self, false_alarm: float, n_replicates: int) -> pd.DataFrame:
         probability("false_alarm", false_alarm, 0.05)
@@ -360,46 +372,3 @@ def _coded(labels: Any) -> tuple[list[str], IntArray]:
     rank = np.empty(len(found), np.intp)
     rank[order] = np.arange(len(found))
     return [str(found[i]) for i in order], rank[codes]
-
-
-def suspicious_of(fit: AbstractFit, rows: pd.DataFrame) -> pd.DataFrame:
-    """The lines of `Fit.rows`, equal rows put together, the most suspicious first."""
-    known = np.flatnonzero(rows["score"].notna())
-    _, first, n_rows = np.unique(fit.data.row[known], return_index=True, return_counts=True)
-    order = np.argsort(first)
-    lines = rows.iloc[known[first[order]]]
-    # Where equal rows were put together before, each line has its count already.
-    if fit.data.n_grouped is None:
-        lines = _apart(lines, ["count"])
-        lines.insert(list(lines.columns).index(SCORES[0]), "count", n_rows[order])
-    worst = most_suspicious(lines["surprise"].to_numpy(), lines["score"].to_numpy())
-    return _noted(lines.iloc[worst], fit)
-
-
-def _apart(frame: pd.DataFrame, taken: Iterable[object]) -> pd.DataFrame:
-    """The table under other names where some are taken."""
-    names = set(frame.columns) | set(taken)
-    new = {}
-    for name in set(taken).intersection(frame.columns):
-        free = f"data: {name}"
-        while free in names:
-            free = f"data: {free}"
-        new[name] = free
-    return frame.rename(columns=new)
-
-
-def _noted(frame: pd.DataFrame, fit: AbstractFit) -> pd.DataFrame:
-    """The table with a sentence on how to read it."""
-    note = "Scores are of an outcome at an x: all rows that share both have the same."
-    if fit.posterior.partition.pools_rows:
-        note = (
-            "Scores are means over the groups of nearby x that a row is in: they name a group and "
-            "an outcome, not a proven row."
-        )
-    if fit.posterior.kept_rows is not None:
-        note += (
-            " Kept is the share of a row that the fit uses. Rows that it does not use are flagged "
-            "where so many, or an outcome so far out, surprise more than chance would."
-        )
-    frame.attrs["note"] = note
-    return frame

@@ -10,7 +10,8 @@ import numpy as np
 from tvdbayes._errors import SettingsError
 from tvdbayes.fitting.effects import EffectAnswers
 from tvdbayes.fitting.goodness import GoodnessAnswers
-from tvdbayes.fitting.misfit import MisfitAnswers, suspicious_of
+from tvdbayes.fitting.misfit import MisfitAnswers
+from tvdbayes.results.rows import suspicious_of
 from tvdbayes.sampling.summary import intervals
 
 _VALUES = 41
@@ -79,7 +80,7 @@ class Plots:
 
     def rows(self, *, false_alarm: float = 0.05, ax: Any = None) -> Any:
         """Score of each row, with those marked that stand out."""
-        rows = self.fit.rows(false_alarm=false_alarm)
+        rows = self.fit._rows(false_alarm)
         number = np.flatnonzero(rows["score"].notna())
         order = np.searchsorted(number, suspicious_of(self.fit, rows).index.to_numpy())
         score, flag = (rows[name].to_numpy()[number] for name in ("score", "flag"))
@@ -117,7 +118,7 @@ class Plots:
         family = self.fit.posterior.model.family
         if family.levels or family.needs_trials:
             return None
-        rows = self.fit.rows()
+        rows = self.fit._rows()
         rows = rows[rows["score"].notna()]
         # Columns of the data that are called like a score are renamed there.
         x, outcome = (
@@ -128,7 +129,7 @@ class Plots:
 
     def sensitivity(self, names: Sequence[str] | None = None) -> Any:
         """What coefficients can be, as the assumed share of wrong rows grows."""
-        return self._draw("sensitivity", self.fit.sensitivity(names))
+        return self._draw("sensitivity", self.fit.sensitivity(names).each)
 
     def pit(self, *, ax: Any = None) -> Any:
         """Histogram of the probability integral transform."""

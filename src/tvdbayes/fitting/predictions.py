@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 
 from tvdbayes._errors import DataError, SettingsError
-from tvdbayes._typing import Array, IntArray
+from tvdbayes._typing import Array, IntArray, Library
 from tvdbayes._validate import is_whole, whole_number
 from tvdbayes.data.cells import Cells
-from tvdbayes.data.frames import FrameSource
-from tvdbayes.data.sources import Data, open_data
+from tvdbayes.data.frames import FrameSource, open_frame
+from tvdbayes.data.sources import Data, native_frame, open_data
 from tvdbayes.data.table import Table
 from tvdbayes.formula.columns import codes, numbers
 from tvdbayes.formula.design import Design
@@ -63,7 +63,8 @@ class PredictionAnswers(AbstractFit):
         outcomes: Sequence[object] | None = None,
         seed: int | None = None,
         ordinary: bool = False,
-    ) -> pd.DataFrame:
+        typical: bool = False,
+    ) -> Any:
         """Predict rows of new data, or the rows of the fit.
 
         Parameters
@@ -86,12 +87,17 @@ class PredictionAnswers(AbstractFit):
             For "outcome"; that of the fit unless given.
         ordinary : bool
             Whether to predict by the ordinary twin, weighted maximum likelihood.
+        typical : bool
+            Whether columns that `new` lacks are at typical values of the fit's data: numbers at
+            their mean; text, categories, trials, and numbers that are all 0 or 1, at the value that
+            most rows have.
 
         Returns
         -------
-        pandas.DataFrame
-            One line for each row, with the index of `new` where that is a pandas frame. Rows that
-            the fit left out are NaN.
+        data frame
+            One line for each row, in a frame of the library of `new`, or of the fit's data: polars
+            for polars, pandas for what is no frame. A pandas frame has the index of `new`. Rows
+            that the fit left out are NaN.
 
         Examples
         --------
@@ -110,6 +116,8 @@ class PredictionAnswers(AbstractFit):
               0     1     2
         0  0.18  0.31  0.26
         1  0.07  0.19  0.25
+        >>> fit.predict({"age": [2, 5]}, typical=True)["mean"].round(1).tolist()  # most are south
+        [1.0, 2.6]
         """
         if kind not in _KINDS:
             raise SettingsError(f"kind must be one of {', '.join(_KINDS)}; got {kind!r}.")
@@ -124,7 +132,7 @@ class PredictionAnswers(AbstractFit):
                 f'so there is no kind={kind!r} for them. Ask for kind="pmf", their probabilities, '
                 'or kind="class", the most probable one.'
             )
-        rows, kept, index = _asked(self, new)
+        rows, kept, index, library = _asked(self, new, typical=typical)
         found: dict[Any, Any]
         match kind:
             case "mean":
@@ -138,7 +146,8 @@ class PredictionAnswers(AbstractFit):
                 found = _pmf(posterior, rows, outcomes)
             case "class":
                 found = _class(posterior, rows)
-        return pd.DataFrame(found, index=kept).reindex(range(len(index))).set_axis(index)
+        frame = pd.DataFrame(found, index=kept).reindex(range(len(index))).set_axis(index)
+        return native_frame(frame, library)
 
     def sample(
         self,
@@ -169,7 +178,7 @@ class PredictionAnswers(AbstractFit):
         _check_seed(seed)
         if n_draws is not None:
             whole_number("n_draws", n_draws, 1)
-        rows, kept, index = _asked(self, new)
+        rows, kept, index, _ = _asked(self, new)
         drawn = sample_outcomes(self._side(ordinary), rows, n_draws, seed=seed)
         if len(kept) == len(index):
             return drawn
@@ -201,16 +210,30 @@ def new_cells(fit: AbstractFit, source: FrameSource, weights: str | None = None)
     )
 
 
-def _asked(fit: AbstractFit, new: Data | None) -> tuple[NewRows, IntArray, "pd.Index[Any]"]:
-    """Rows that can be predicted, their places among all rows, and what all rows are called."""
+def _asked(
+    fit: AbstractFit, new: Data | None, *, typical: bool = False
+) -> tuple[NewRows, IntArray, "pd.Index[Any]", Library]:
+    """Rows that can be predicted, their places among all rows, what all are called, the library."""
     if new is None:
         cells, kept = fit.posterior.cells, np.flatnonzero(fit.cell_of_row >= 0)
         rows = NewRows(cells, cells.x_index[fit.cell_of_row[kept]])
-        return rows, kept, pd.RangeIndex(len(fit.cell_of_row))
+        return rows, kept, pd.RangeIndex(len(fit.cell_of_row)), fit.data.library
     source = open_data(new)
     native, n = source.native.to_native(), len(source.native)
     index = native.index if isinstance(native, pd.DataFrame) else pd.RangeIndex(n)
-    return read_rows(fit, source), np.arange(n), index
+    seen = _filled(fit, source) if typical else source
+    return read_rows(fit, seen), np.arange(n), index, source.library
+
+
+def _filled(fit: AbstractFit, source: FrameSource) -> FrameSource:
+    """New data with the columns that they lack, at typical values of the fit's data."""
+    data = fit.data
+    further = [name for name in (data.offset, data.exposure, data.trials) if isinstance(name, str)]
+    lacking = [n for n in (*fit.design.columns, *further) if n not in source.columns]
+    values: Any = {
+        n: data.columns[n].typical(data.stands_for, whole=n == data.trials) for n in lacking
+    }
+    return open_frame(source.rows(source.columns).assign(**values))
 
 
 def read_rows(fit: AbstractFit, source: FrameSource) -> NewRows:

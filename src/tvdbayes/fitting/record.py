@@ -8,7 +8,7 @@ what was learned from the data: levels, means, knots, and the columns of each te
 import ast
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -21,6 +21,7 @@ from formulaic.utils.variables import Variable
 
 from tvdbayes._typing import AnyArray
 from tvdbayes.data.fit_data import Column, FitData
+from tvdbayes.fitting.methods import MethodsAnswers
 from tvdbayes.fitting.plot import PlotAnswers
 from tvdbayes.fitting.predictions import PredictionAnswers
 from tvdbayes.fitting.story import ReportAnswers
@@ -37,7 +38,7 @@ from tvdbayes.storage import FORMS, Form, StorageError, form_of, read_record, wr
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fit(PlotAnswers, ReportAnswers, PredictionAnswers, UpdateAnswers):
+class Fit(PlotAnswers, ReportAnswers, PredictionAnswers, MethodsAnswers, UpdateAnswers):
     """A fitted model: estimates and draws, robust beside ordinary.
 
     Parameters
@@ -66,8 +67,6 @@ class Fit(PlotAnswers, ReportAnswers, PredictionAnswers, UpdateAnswers):
     >>> new = {"age": [2, 5], "region": ["south", "north"]}
     >>> fit.predict(new)["mean"].round().tolist()  # the truth: 1.1 and 4.5
     [1.0, 4.0]
-    >>> fit.effects("region").names
-    ('region: south - north',)
     """
 
     def summary(
@@ -76,6 +75,7 @@ class Fit(PlotAnswers, ReportAnswers, PredictionAnswers, UpdateAnswers):
         *,
         kind: IntervalKind = "equal",
         rope: tuple[float, float] | None = None,
+        exponentiate: bool = False,
     ) -> Summary:
         """Coefficients with intervals, robust beside ordinary, and their paired difference.
 
@@ -87,20 +87,19 @@ class Fit(PlotAnswers, ReportAnswers, PredictionAnswers, UpdateAnswers):
             Equal tails, or the shortest interval.
         rope : (float, float), optional
             Region of practical equivalence; the share of draws in it becomes a column.
+        exponentiate : bool
+            Whether to show ratios of rates (counts), odds (logit) or hazards (cloglog): exp of the
+            mean of the draws and of the ends of its interval, as in R and Stata.
 
         Examples
         --------
         >>> import tvdbayes as tb
         >>> fit = tb.fit("visits ~ age + region", tb.example_data(wrong=0.1), n_draws=50)
-        >>> table = fit.summary()
-        >>> for name in ("low", "high", "kld_low", "kld_high"):
-        ...     print(f"{name:<8} {table[name][1]:.2f}")  # of age; the truth: 0.3
-        low      0.28
-        high     0.35
-        kld_low  0.11
-        kld_high 0.23
+        >>> fit.summary(exponentiate=True)["rate ratio"].round(2)  # of age: so much more a year
+        array([0.95, 1.37, 0.58])
         """
-        return self.posterior.summary(interval, kind=kind, rope=rope)
+        found = self.posterior.summary(interval, kind=kind, rope=rope, exponentiate=exponentiate)
+        return replace(found, library=self.data.library)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fit to a file, which `tvdbayes.load` reads; it holds no code and no pickle.

@@ -10,11 +10,11 @@ from tvdbayes._errors import DataError
 from tvdbayes._typing import BoolArray
 from tvdbayes.fitting.clusters import ClusterAnswers
 from tvdbayes.fitting.effects import EffectAnswers, levels_of_column
-from tvdbayes.fitting.misfit import suspicious_of
 from tvdbayes.report import INTERVAL, Averages, Story, covariates, listed, render
 from tvdbayes.results.base import AbstractFit
 from tvdbayes.results.findings import Check, Finding, Level, better_family, flat_ranges
 from tvdbayes.results.misfit import Misfit
+from tvdbayes.results.rows import suspicious_of
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.statements import (
     FALSE_ALARM,
@@ -274,11 +274,14 @@ def story_of(fit: ReportAnswers, *, averages: bool = True) -> Story:
     """
     posterior = fit.posterior
     enough = posterior.n_draws > 1
-    misfit, rows = fit.misfit(INTERVAL) if enough else None, fit.rows()
+    misfit, rows = fit.misfit(INTERVAL) if enough else None, fit._rows()
     differs = differing(posterior.draws, posterior.kld_draws)
+    summary = posterior.summary(INTERVAL) if enough else None
+    ratios = posterior.model.ratios(posterior.cells)
     return Story(
         fit=fit,
-        summary=posterior.summary(INTERVAL) if enough else None,
+        summary=summary,
+        ratios=summary.exponentiated(ratios) if summary is not None and any(ratios) else None,
         differs=differs,
         comparison=comparison(posterior, differs),
         misfit=misfit,

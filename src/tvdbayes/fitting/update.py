@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 
 from tvdbayes._errors import DataError, FamilyError
-from tvdbayes._typing import IntArray
+from tvdbayes._typing import IntArray, Library
 from tvdbayes.data.cells import distinct_rows, totals
 from tvdbayes.data.fit_data import Column, FitData, plain_table
 from tvdbayes.data.sources import Data, open_source
@@ -118,6 +118,11 @@ class _Read(AbstractSource):
     def require(self, names: Sequence[str]) -> None:
         """The columns are those in use; of the weights only the counts have been kept."""
 
+    @property
+    def library(self) -> Library:
+        """That of the fit, whatever new rows come in."""
+        return self.read.library
+
     def group(self, wanted: Wanted) -> Table:
         """The table as it is."""
         return self.read
@@ -150,6 +155,7 @@ def join(data: FitData, added: Table, *, keep_rows: bool) -> Table:
         n_rows=len(row) + added.n_rows,
         n_grouped=None if one_by_one else n_old_rows + n_new_rows,
         n_dropped=data.n_dropped + added.n_dropped + n_forgotten,
+        library=data.library,
     )
 
 

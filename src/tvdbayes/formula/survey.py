@@ -148,7 +148,9 @@ def survey(
     uses = (reading.outcome, offset, exposure, trials, weights)
     grouped = (table.n_grouped, table.n_dropped)
     sampled = (sampling.clusters, sampling.strata, sampling.weights)
-    data = FitData(columns, table.counts, made.cell_of_row, row, *uses, *grouped, *sampled)
+    data = FitData(
+        columns, table.counts, made.cell_of_row, row, *uses, *grouped, *sampled, table.library
+    )
     rows = table.of_input(made.cell_of_row)
     found = (formula, model, made.cells, design, linear, left_out, rows, data)
     return Survey(*found, table.coarsening, sampling.units(table, made, stand_for))

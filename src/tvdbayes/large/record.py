@@ -3,10 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import numpy as np
-import pandas as pd
 
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.sources import Data
@@ -135,7 +134,7 @@ class LargeFit:
         outcomes: Sequence[object] | None = None,
         seed: int | None = None,
         ordinary: bool = False,
-    ) -> pd.DataFrame:
+    ) -> Any:
         """Predict rows of new data, which fit into memory; see `Fit.predict`.
 
         Examples

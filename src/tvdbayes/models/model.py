@@ -1,5 +1,6 @@
 """A model: a family with a predictor; and parts of one by name."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -13,6 +14,8 @@ from tvdbayes.models.predictors import MLP, AbstractBound, AbstractPredictor, Li
 
 _HUGE = 1e100
 """Covariates and offsets may not be larger, nor differ by less than its inverse."""
+
+_STRINGS_AND_CLASSES = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|\b([A-Z]\w*)\(""")
 
 
 def check_sizes(cells: Cells) -> None:
@@ -58,6 +61,13 @@ class Model:
         """Names of the parameters on a table with these columns."""
         family = self.family
         return self.predictor.param_names(cells.names, family.predictors, family.n_main)
+
+    def ratios(self, cells: Cells) -> tuple[str, ...]:
+        """What exp of each parameter is called; empty for those that give no ratio."""
+        family = self.family
+        n_more = len(family.predictors) - family.n_main
+        blocks = self.predictor.blocks(len(cells.names), family.n_main, n_more)
+        return tuple(name for name, block in zip(family.ratios, blocks, strict=True) for _ in block)
 
     def complexity(self, cells: Cells) -> int:
         """The parameters that groups of rows of this table must be able to tell apart."""
@@ -126,3 +136,14 @@ def hidden_layers(hidden: Any) -> tuple[int, ...]:
     # What is neither goes on as it is, for the message to show.
     single = isinstance(hidden, int | np.integer) and not isinstance(hidden, bool)
     return (int(hidden),) if single else hidden
+
+
+def name_of(family: object) -> str:
+    """What a family is called: the classes in its repr, links aside."""
+    text = repr(family)
+    names = (
+        found[2]
+        for found in _STRINGS_AND_CLASSES.finditer(text)
+        if found[2] and not text[: found.start()].endswith("link=")
+    )
+    return re.sub("(?<=[a-z])(?=[A-Z])", " ", " ".join(names))

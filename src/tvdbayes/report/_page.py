@@ -20,7 +20,8 @@ from tvdbayes import __version__
 from tvdbayes._typing import Array
 from tvdbayes.data.cells import amount
 from tvdbayes.data.fit_data import FitData
-from tvdbayes.report._story import Averages, Story, call_of, name_of
+from tvdbayes.models.model import name_of
+from tvdbayes.report._story import Averages, Story, call_of
 from tvdbayes.report._tables import (
     Line,
     coefficient_lines,
@@ -32,6 +33,7 @@ from tvdbayes.report._tables import (
     effect_lines,
     listed,
     number,
+    ratio_lines,
     row_table,
     span,
 )
@@ -82,7 +84,7 @@ def _sha256(script: str) -> str:
 def page_of(story: Story, *, title: str | None, command: str | None) -> SimpleNamespace:
     """All texts and pictures of the page."""
     fit, posterior, outcome, table = story.fit, story.fit.posterior, story.outcome, story.summary
-    lines, misfit = coefficient_lines(story), story.misfit
+    lines, misfit, ratios = coefficient_lines(story), story.misfit, story.ratios
     compares = posterior.divergence.name != "kld"
     compared = lines if table is not None and compares else ()
     averages = story.averages or Averages("", (), (), ())
@@ -99,6 +101,9 @@ def page_of(story: Story, *, title: str | None, command: str | None) -> SimpleNa
         figures=tuple(_figures(story, compared)),
         facts=tuple(_facts(story)),
         coefficients=lines,
+        ratios=() if ratios is None else ratio_lines(ratios, story.differs),
+        ratio="" if ratios is None else f"{ratios.ratio[:1].upper()}{ratios.ratio[1:]}",
+        ratios_note="" if ratios is None else ratios.note.partition("\n")[0],
         coefficients_picture=None
         if table is None or not compares
         else draw_coefficients(posterior, table),

@@ -1,7 +1,6 @@
 """What is told about a fit: facts, each asked once, in sentences, and the call that repeats it."""
 
 import math
-import re
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, NamedTuple
 
@@ -44,6 +43,8 @@ class Story:
     fit : AbstractFit
     summary : Summary or None
         The coefficients of both fits with intervals; None where there are too few draws.
+    ratios : Summary or None
+        The same as ratios; None where the link gives none.
     differs : (d,)
         Which coefficients differ between both fits by more than chance.
     comparison : str
@@ -62,6 +63,7 @@ class Story:
 
     fit: AbstractFit
     summary: Summary | None
+    ratios: Summary | None
     differs: BoolArray
     comparison: str
     misfit: Misfit | None
@@ -106,9 +108,6 @@ class Story:
     def equal_rows(self) -> str:
         """How the lines of suspicious rows are to be read."""
         return "Equal rows are in one line, and count says how many they are."
-
-
-_STRINGS_AND_CLASSES = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|\b([A-Z]\w*)\(""")
 
 
 class Call(NamedTuple):
@@ -184,14 +183,3 @@ def _arguments(value: Any) -> list[tuple[str, object]]:
         for field, part in given
         if field.default is MISSING or part != field.default
     ]
-
-
-def name_of(family: object) -> str:
-    """What a family is called: the classes in its repr, links aside."""
-    text = repr(family)
-    names = (
-        found[2]
-        for found in _STRINGS_AND_CLASSES.finditer(text)
-        if found[2] and not text[: found.start()].endswith("link=")
-    )
-    return re.sub("(?<=[a-z])(?=[A-Z])", " ", " ".join(names))

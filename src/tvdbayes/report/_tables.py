@@ -30,6 +30,7 @@ from tvdbayes.sampling.summary import Summary
 _DIGITS = 3
 _MINUS = "\u2212"
 _MOST_ROWS = 500
+_LEAST_EXPECTED = 1e-3
 
 
 def number(value: float) -> str:
@@ -82,11 +83,23 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     return " and ".join(part for part in (", ".join(shown[:-1]), shown[-1]) if part)
 
 
+def expected_rows(value: float) -> str:
+    """A number of rows that the model expects; of less than a thousandth no one needs the digits.
+
+    Examples
+    --------
+    >>> from tvdbayes.report import expected_rows
+    >>> expected_rows(3.87e-207), expected_rows(0.25)
+    ('< 0.001', '0.250')
+    """
+    return "< 0.001" if value < _LEAST_EXPECTED else number(value)
+
+
 _SCORES: dict[str, Callable[[float], str]] = {
     "score": "{:.2f}".format,
     "probability": "{:.2f}".format,
     "observed": number,
-    "expected": number,
+    "expected": expected_rows,
     "surprise": "{:.1f}".format,
     "kept": "{:.2f}".format,
 }
@@ -150,6 +163,26 @@ def coefficient_lines(story: Story) -> tuple[Line, ...]:
         posterior.estimate,
         posterior.kld_minimiser,
         story.differs,
+    )
+
+
+def ratio_lines(table: Summary, differs: BoolArray) -> tuple[Line, ...]:
+    """Ratios by both fits, and the robust one divided by the other."""
+
+    def part(j: int, estimate: str, ends: str) -> Estimate:
+        low, high = table[f"{ends}low"][j], table[f"{ends}high"][j]
+        return Estimate(number(table[estimate][j]), span(low, high))
+
+    lines = zip(table.names, table.of_parameter, strict=True)
+    return tuple(
+        Line(
+            name,
+            part(j, "ratio", ""),
+            part(j, "kld_ratio", "kld_"),
+            part(j, "quotient", "quotient_"),
+            differs=bool(differs[i]),
+        )
+        for j, (name, i) in enumerate(lines)
     )
 
 

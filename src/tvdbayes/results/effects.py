@@ -13,11 +13,11 @@ more), and gives a number for a root at 0.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tvdbayes._typing import Array, IntArray
+from tvdbayes._typing import Array, IntArray, Library
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.results.prediction import NewRows, parts_of, possible_rows, probability_of, stretches
 from tvdbayes.sampling.execution import single_threaded
@@ -67,6 +67,8 @@ class Effect:
         The same at the minimisers for the unweighted data; the second is maximum likelihood.
     what : str
         What was computed, in a sentence.
+    library : str
+        Whose data frames `Summary.to_frame` makes of it: that of the data.
 
     Examples
     --------
@@ -87,6 +89,7 @@ class Effect:
     minimiser: Array
     kld_minimiser: Array
     what: str
+    library: Library = "pandas"
 
     @property
     def estimate(self) -> Array:
@@ -96,7 +99,8 @@ class Effect:
 
     def summary(self, interval: float = 0.9) -> Summary:
         """Effects with intervals, robust beside ordinary, and their paired difference."""
-        return summarise(self.names, self.draws, self.kld_draws, interval)
+        found = summarise(self.names, self.draws, self.kld_draws, interval)
+        return replace(found, library=self.library)
 
     def __str__(self) -> str:
         if len(self.draws) > 1:

@@ -17,7 +17,7 @@ from tvdbayes.results.rows import layout_of, minimiser, unexplained
 from tvdbayes.sampling.bootstrap import posterior_bootstrap
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.posterior import Posterior
-from tvdbayes.sampling.summary import html_table
+from tvdbayes.sampling.tables import html_table
 
 Level = Literal["good", "note", "problem"]
 

@@ -11,10 +11,11 @@ surprise of a cell that is mostly dropped is then the largest of these three. Dr
 proof: good rows that are extreme are dropped from about half of all clean data sets.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 
@@ -22,6 +23,7 @@ from tvdbayes._array import gammainc
 from tvdbayes._errors import DataError
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.objective import Layout
+from tvdbayes.results.base import AbstractFit
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.trimming import KeptRows, agreement, kept_share, tail_probability, unit_masses
@@ -231,3 +233,46 @@ def check_rows(posterior: Posterior, cell_of_row: ArrayLike) -> IntArray:
             f"{rows.dtype} of shape {rows.shape}. Pass fit.cell_of_row."
         )
     return rows
+
+
+def suspicious_of(fit: AbstractFit, rows: pd.DataFrame) -> pd.DataFrame:
+    """The lines of `Fit.rows`, equal rows put together, the most suspicious first."""
+    known = np.flatnonzero(rows["score"].notna())
+    _, first, n_rows = np.unique(fit.data.row[known], return_index=True, return_counts=True)
+    order = np.argsort(first)
+    lines = rows.iloc[known[first[order]]]
+    # Where equal rows were put together before, each line has its count already.
+    if fit.data.n_grouped is None:
+        lines = apart(lines, ["count"])
+        lines.insert(list(lines.columns).index(SCORES[0]), "count", n_rows[order])
+    worst = most_suspicious(lines["surprise"].to_numpy(), lines["score"].to_numpy())
+    return noted(lines.iloc[worst], fit)
+
+
+def apart(frame: pd.DataFrame, taken: Iterable[object]) -> pd.DataFrame:
+    """The table under other names where some are taken."""
+    names = set(frame.columns) | set(taken)
+    new = {}
+    for name in set(taken).intersection(frame.columns):
+        free = f"data: {name}"
+        while free in names:
+            free = f"data: {free}"
+        new[name] = free
+    return frame.rename(columns=new)
+
+
+def noted(frame: pd.DataFrame, fit: AbstractFit) -> pd.DataFrame:
+    """The table with a sentence on how to read it."""
+    note = "Scores are of an outcome at an x: all rows that share both have the same."
+    if fit.posterior.partition.pools_rows:
+        note = (
+            "Scores are means over the groups of nearby x that a row is in: they name a group and "
+            "an outcome, not a proven row."
+        )
+    if fit.posterior.kept_rows is not None:
+        note += (
+            " Kept is the share of a row that the fit uses. Rows that it does not use are flagged "
+            "where so many, or an outcome so far out, surprise more than chance would."
+        )
+    frame.attrs["note"] = note
+    return frame

@@ -6,19 +6,21 @@ of the good rows. So a value is compatible with s only if ``(D - noise) / (1 - n
 every assumed share that gives an interval, and for the value 0 the share at which the sign is lost.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from tvdbayes._errors import SettingsError
-from tvdbayes._typing import Array
+from tvdbayes._typing import Array, Library
 from tvdbayes.results.rows import cell_scores, most_suspicious
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.plan import AbstractPlan, solve_tables
 from tvdbayes.sampling.planners import plan_of
 from tvdbayes.sampling.posterior import Posterior
-from tvdbayes.sampling.summary import text_table
+from tvdbayes.sampling.summary import number
+from tvdbayes.sampling.tables import AbstractTable, text_table
 from tvdbayes.solvers import newton
 
 _REACH = 8.0
@@ -89,6 +91,71 @@ class Sensitivity:
     __repr__ = __str__
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class SensitivityTable(AbstractTable):
+    """Estimates, the share of wrong rows that each sign stands, and intervals at some shares.
+
+    The parameters are those of `AbstractTable`.
+    """
+
+    first: ClassVar[str] = "parameter"
+    caption: ClassVar[str] = "What coefficients can be if a share of the rows is wrong"
+
+    def text(self, column: str, line: int) -> str:
+        """A number, shares as percentages."""
+        value = self.columns[column][line]
+        return f"{value:.1%}" if column == "sign holds to" else number(value, abs(value) / 10)
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivities:
+    """Each coefficient's `Sensitivity`, in order; prints as sentences, `table` is for a paper.
+
+    Parameters
+    ----------
+    each : tuple of Sensitivity
+    library : Library
+        Whose data frames `SensitivityTable.to_frame` makes.
+    """
+
+    each: tuple[Sensitivity, ...]
+    library: Library = "pandas"
+
+    def table(self, shares: Sequence[float] = (0.01, 0.05, 0.1)) -> SensitivityTable:
+        """One line for each coefficient: what it can be if these shares of the rows are wrong."""
+        wrong = [share for share in shares if not 0 <= share < 1]
+        if wrong:
+            raise SettingsError(f"shares must be numbers from 0 to below 1; got {wrong[0]!r}.")
+        columns = {
+            "estimate": np.array([one.estimate for one in self.each]),
+            "sign holds to": np.array([one.sign_holds_to for one in self.each]),
+        }
+        for share in shares:
+            ends = np.array([one.interval(share) for one in self.each]).reshape(-1, 2)
+            for end, values in zip(("low", "high"), ends.T, strict=True):
+                columns[f"{end}, {100 * share:.4g}% wrong"] = values
+        note = (
+            "A sign holds to the share of wrong rows below which the coefficient cannot be 0.\n"
+            "At each share stand the smallest and the largest value that so many wrong rows allow."
+        )
+        names = tuple(one.name for one in self.each)
+        return SensitivityTable(names, columns, note, library=self.library)
+
+    def __iter__(self) -> Iterator[Sensitivity]:
+        return iter(self.each)
+
+    def __len__(self) -> int:
+        return len(self.each)
+
+    def __getitem__(self, index: int) -> Sensitivity:
+        return self.each[index]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.each))
+
+    __repr__ = __str__
+
+
 def sensitivity(
     posterior: Posterior,
     noise: float,
@@ -141,12 +208,12 @@ def _profile(plan: AbstractPlan, posterior: Posterior, index: int, noise: float)
     middle = int(np.abs(values - estimate).argmin())
     for order in (range(middle, len(values)), range(middle - 1, -1, -1)):
         start = centre[:, None]
-        for number in order:
+        for at in order:
             held = start[:, 0].copy()
-            held[index] = values[number] / unit
+            held[index] = values[at] / unit
             problem = replace(plan.robust, reference=held, pinned=pinned).on(p)
             start = newton(problem, held[:, None]).theta
-            distance[number] = problem.distance(start)[0]
+            distance[at] = problem.distance(start)[0]
     share = np.clip((distance - noise) / (1 - noise), 0.0, 1.0)
     return Sensitivity(posterior.param_names[index], estimate, values, share, float(share.min()))
 

@@ -17,8 +17,9 @@ from tvdbayes.objective.divergences import KLD
 from tvdbayes.objective.partitions import AbstractPartition, Bins, Distinct, GroupReport
 from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.plan import AbstractPlan, AbstractPrepared, Solved
-from tvdbayes.sampling.statements import rows_used, sampled
-from tvdbayes.sampling.summary import IntervalKind, Summary, html_table, summarise
+from tvdbayes.sampling.statements import headline, how_it_went, rows_used, sampled
+from tvdbayes.sampling.summary import IntervalKind, Summary, summarise
+from tvdbayes.sampling.tables import html_table
 from tvdbayes.sampling.weights import Prior, RandomWeights
 from tvdbayes.solvers import Status
 from tvdbayes.trimming import KeptRows
@@ -205,6 +206,7 @@ class Posterior:
         *,
         kind: IntervalKind = "equal",
         rope: tuple[float, float] | None = None,
+        exponentiate: bool = False,
     ) -> Summary:
         """Coefficients beside those of the likelihood fit; `Fit.summary` has the arguments.
 
@@ -219,8 +221,25 @@ class Posterior:
         found = summarise(
             self.param_names, self.draws, self.kld_draws, interval, kind=kind, rope=rope
         )
+        tails = "equal tails" if kind == "equal" else "shortest"
+        about = f"{100 * interval:.4g}% intervals ({tails}); {how_it_went(self)}"
         notes = self.model.family.yes_in_words, self.note
-        return replace(found, note="\n".join(filter(None, notes)))
+        note, header = "\n".join(filter(None, notes)), f"{headline(self)}\n{about}"
+        found = replace(found, note=note, header=header)
+        return found.exponentiated(self._ratios()) if exponentiate else found
+
+    def _ratios(self) -> tuple[str, ...]:
+        """What exp of each parameter is called; raise where no coefficient has a ratio."""
+        ratios, family = self.model.ratios(self.cells), self.model.family
+        if not any(ratios):
+            logit = ' Or fit with link="logit", for odds ratios.'
+            instead = logit if family.link_name in ("probit", "cloglog") else ""
+            raise SettingsError(
+                f"There are no ratios: exp of a coefficient of {family.name!r} with "
+                f"{family.link_name or 'this'} link is not one. Ask effects() for differences, or "
+                f"contrast(..., ratio=True) for ratios of averages.{instead}"
+            )
+        return ratios
 
     @property
     def note(self) -> str:

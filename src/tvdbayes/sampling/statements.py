@@ -22,6 +22,7 @@ from tvdbayes._errors import (
 )
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.data.cells import amount
+from tvdbayes.models.model import name_of
 from tvdbayes.objective import EDGE
 from tvdbayes.objective.partitions import ENOUGH_ROWS
 from tvdbayes.sampling.plan import AUTO_RIDGE
@@ -98,6 +99,29 @@ def unsure(status: IntArray) -> int:
 def is_frequent(number: int, n_draws: int) -> bool:
     """Whether so many draws of all are more than 1 %, enough to matter for summaries."""
     return number > _FREQUENT * n_draws
+
+
+def headline(posterior: "Posterior") -> str:
+    """What was fitted: family, link, method, rows, draws and seed."""
+    family = posterior.model.family
+    link = f" ({family.link_name} link)" if family.link_name else ""
+    return (
+        f"{name_of(family)}{link} by {posterior.method}: {amount(posterior.cells.n_obs)} rows, "
+        f"{posterior.n_draws:,} draws, seed {posterior.seed}"
+    )
+
+
+def how_it_went(posterior: "Posterior") -> str:
+    """How the searches of all draws ended, by both fits, as a sentence."""
+    ends, n = posterior.model.predictor.ends, posterior.n_draws
+    told = []
+    for whose, status in (("", posterior.status), (" of the likelihood fit", posterior.kld_status)):
+        gone, uncertain = int((status == Status.SEPARATED).sum()), unsure(status)
+        if gone:
+            told.append(f"{gone:,} of {n:,} draws{whose} have their optimum at infinity")
+        if uncertain:
+            told.append(f"{uncertain:,} of {n:,} draws{whose} {ends.badly}")
+    return f"{'; '.join(told) or f'all draws {ends.well}'}."
 
 
 def small_groups(posterior: "Posterior") -> bool:

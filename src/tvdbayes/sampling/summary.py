@@ -1,12 +1,11 @@
-"""Tables that print themselves, and that of the draws: mean, spread, interval, direction.
+"""The table of the draws: mean, spread, interval, direction, and the same as ratios.
 
-In a `Summary` the robust draws stand beside those of the likelihood fit. In a notebook everything
-that comes from data is escaped.
+The robust draws stand beside those of the likelihood fit.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from html import escape
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -14,82 +13,7 @@ import numpy as np
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
 from tvdbayes._validate import probability
-
-
-@dataclass(frozen=True, eq=False)
-class AbstractTable:
-    """Columns of numbers, with a line for each name; prints itself.
-
-    Parameters
-    ----------
-    names : tuple of str
-    columns : dict of (d,)
-    note : str
-        Printed below the table.
-    """
-
-    names: tuple[str, ...]
-    columns: dict[str, Array]
-    note: str = ""
-
-    first: ClassVar[str]
-    """What the names are called."""
-    caption: ClassVar[str]
-    unprinted: ClassVar[tuple[str, ...]] = ()
-    """Columns for those who ask: with them a line is too long for most screens."""
-
-    def to_dict(self) -> dict[str, object]:
-        """Columns by name, ready for a data frame."""
-        return {self.first: list(self.names), **self.columns}
-
-    def __getitem__(self, column: str) -> Array:
-        return self.columns[column]
-
-    def _lines(self) -> list[list[str]]:
-        """What is printed: a header, and a line for each name."""
-        shown = {name: c for name, c in self.columns.items() if name not in self.unprinted}
-        return [[self.first, *shown]] + [
-            [name, *(f"{column[i]:.4g}" for column in shown.values())]
-            for i, name in enumerate(self.names)
-        ]
-
-    def __str__(self) -> str:
-        return "\n".join([text_table(self._lines()), *([self.note] if self.note else [])])
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        head, *lines = self._lines()
-        below = f"<p>{escape(self.note)}</p>" if self.note else ""
-        return html_table(self.caption, head, lines) + below
-
-
-def text_table(lines: Sequence[Sequence[str]]) -> str:
-    """Lines of cells, the first of them to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(
-            [first.ljust(widths[0])]
-            + [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
-        )
-        for first, *rest in lines
-    )
-
-
-def html_table(caption: str, headers: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A table whose first column names the lines."""
-    head = "".join(f'<th scope="col">{escape(h)}</th>' for h in headers)
-    body = "".join(
-        f'<tr><th scope="row" style="text-align: left">{escape(first)}</th>'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in rest)
-        + "</tr>"
-        for first, *rest in lines
-    )
-    return (
-        f'<table><caption style="text-align: left">{escape(caption)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    )
-
+from tvdbayes.sampling.tables import AbstractTable
 
 IntervalKind = Literal["equal", "hdi"]
 """Equal tails, or the shortest interval (highest density)."""
@@ -99,12 +23,33 @@ _NEGLIGIBLE, _ROUNDING = 1e-3, 1e-9
 """Differences are 0 below so many standard deviations, or such a share of the mean."""
 
 
+def number(value: float, spread: float | None = None) -> str:
+    """A number to two digits of its spread, or to three digits.
+
+    Examples
+    --------
+    >>> from tvdbayes.sampling.summary import number
+    >>> number(1.23456, 0.0789), number(-0.001, 0.2), number(0.0001234), number(12345678.0)
+    ('1.235', '0.00', '0.000123', '1.23e+07')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    if spread is None or not (math.isfinite(spread) and spread > 0):
+        return f"{value:.3g}"
+    digits = 1 - math.floor(math.log10(spread))
+    if digits > 6 or abs(value) >= 1e7:
+        return f"{value:.3g}"
+    text = f"{value:.{max(digits, 0)}f}"
+    return text if float(text) else text.removeprefix("-")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Summary(AbstractTable):
     """A table with one line for each parameter; prints itself, and `to_dict` gives the columns.
 
-    Printed are means and intervals; ``sd``, ``direction`` and ``mc_error`` are by name only, as in
-    ``summary["sd"]``.
+    Printed are means and intervals to two digits of the standard deviation, intervals under the
+    shares of draws below them ("5%" and "95%"); ``sd``, ``direction`` and ``mc_error`` are by name
+    only, as in ``summary["sd"]``.
 
     ``mean``, ``sd``, ``low`` and ``high`` are those of the robust draws; ``direction`` is the share
     of draws on the commoner side of 0, ``rope`` that inside a region of practical equivalence,
@@ -116,6 +61,9 @@ class Summary(AbstractTable):
     Differences that are all below a thousandth of the standard deviation, such as those that a weak
     ridge makes where no row is dropped, are 0.
 
+    A table of ratios (``exponentiate=True``) has ``ratio`` in place of ``mean``, and ``quotient``,
+    the robust ratio divided by that of the likelihood fit, in place of ``diff``.
+
     Parameters
     ----------
     names : tuple of str
@@ -124,27 +72,124 @@ class Summary(AbstractTable):
         The columns by name, in order.
     note : str
         Which rows the estimates are made of, where some may be dropped; printed below the table.
+    header : str
+        Family, link, rows, draws, seed, level, and how the searches ended; printed above it.
+    library : str
+        Whose data frames `to_frame` makes: that of the data.
+    interval : float
+        Probability inside the intervals.
+    kind : "equal" or "hdi"
+        Equal tails, or the shortest interval.
+    ratio : str
+        What the ratios are called, in a table of ratios.
+    of_parameter : tuple of int
+        In a table of ratios, the numbers of the parameters that its lines are of.
 
     Examples
     --------
-    >>> import pandas as pd, tvdbayes as tb
+    >>> import tvdbayes as tb
     >>> table = tb.fit("visits ~ age", tb.example_data(wrong=0.1), n_draws=200).summary()
     >>> print(table)
-    parameter     mean      low     high  kld_mean  kld_low  kld_high    diff  diff_low  diff_high
-    Intercept  -0.3341  -0.4825  -0.1919    0.8024    0.542     1.106  -1.137    -1.456    -0.8854
-    age         0.3241   0.2951   0.3575    0.1856   0.1092    0.2568  0.1385   0.07217     0.2168
+    Poisson (log link) by tvd, trimmed: 1,000 rows, 200 draws, seed 0
+    90% intervals (equal tails); all draws ended in certified minima.
+    parameter    mean      5%     95%  kld_mean  kld_5%  kld_95%    diff  diff_5%  diff_95%
+    Intercept  -0.334  -0.482  -0.192     0.802   0.542    1.106  -1.137   -1.456    -0.885
+    age         0.324   0.295   0.357     0.186   0.109    0.257   0.138    0.072     0.217
     100 of 1,000 rows were dropped: more of these outcomes than the model allows.
-    >>> pd.DataFrame(table.to_dict())[["parameter", "mean", "sd"]].round(2)
+    >>> table.to_frame()[["parameter", "mean", "sd"]].round(2)
        parameter  mean    sd
     0  Intercept -0.33  0.08
     1        age  0.32  0.02
     >>> table["diff_low"].round(2)  # of age above 0: wrong rows drive the likelihood fit
     array([-1.46,  0.07])
+    >>> print(table.to_markdown().splitlines()[-2][:41])
+
     """
+
+    interval: float = 0.9
+    kind: IntervalKind = "equal"
+    ratio: str = ""
+    of_parameter: tuple[int, ...] = ()
 
     first: ClassVar[str] = "parameter"
     caption: ClassVar[str] = "Coefficients"
     unprinted: ClassVar[tuple[str, ...]] = ("sd", "direction", "mc_error")
+
+    def heading(self, column: str) -> str:
+        """What stands above a column: ends of intervals by their level, ratios by their name."""
+        side, gap, name = column.rpartition("_")
+        if name in ("low", "high"):
+            if self.kind == "hdi":
+                return f"{column} {100 * self.interval:.4g}%"
+            tail = (1 + (1 if name == "high" else -1) * self.interval) / 2
+            return f"{side}{gap}{100 * tail:.4g}%"
+        return self.ratio if column == "ratio" else column
+
+    def __getitem__(self, column: str) -> Array:
+        """A column by its name, or by the heading that it is printed under."""
+        if column in self.columns:
+            return self.columns[column]
+        by_heading = {self.heading(name): values for name, values in self.columns.items()}
+        if column not in by_heading:
+            raise SettingsError(
+                f"There is no column {column!r}. The columns are {', '.join(self.columns)}."
+            )
+        return by_heading[column]
+
+    def text(self, column: str, line: int) -> str:
+        """A number to two digits of the standard deviation of the robust draws."""
+        value = self.columns[column][line]
+        return f"{value:.3f}" if column == "rope" else number(value, self.columns["sd"][line])
+
+    def exponentiated(self, ratios: Sequence[str]) -> "Summary":
+        """The table of ratios: exp of estimates and of the ends of intervals, as in R and Stata.
+
+        Parameters
+        ----------
+        ratios : sequence of str
+            What exp of each parameter is called; empty for parameters that give no ratio, which
+            are left out. ``sd`` and ``mc_error`` are those of the coefficient times the ratio (the
+            delta method); ``direction`` and ``rope`` are those of the coefficient.
+        """
+        kept = [j for j, name in enumerate(ratios) if name]
+        kinds = list(dict.fromkeys(ratios[j] for j in kept))
+        renamed = {"mean": "ratio", "kld_mean": "kld_ratio", "diff": "quotient"}
+        with np.errstate(over="ignore"):
+            ratio = np.exp(self.columns["mean"][kept])
+            made = {}
+            for name, values in self.columns.items():
+                new = renamed.get(name, name.replace("diff_", "quotient_"))
+                if name in ("sd", "mc_error"):
+                    made[new] = values[kept] * ratio
+                elif name in ("direction", "rope"):
+                    made[new] = values[kept]
+                else:
+                    made[new] = np.exp(values[kept])
+        return replace(
+            self,
+            names=tuple(self.names[j] for j in kept),
+            columns=made,
+            of_parameter=tuple(kept),
+            ratio=kinds[0] if len(kinds) == 1 else "ratio",
+            note=f"{_about_ratios(self.names, ratios)}\n{self.note}".strip(),
+        )
+
+
+def _about_ratios(names: Sequence[str], ratios: Sequence[str]) -> str:
+    """How a table of ratios is to be read: kinds where there are several, what is left out."""
+    by_kind: dict[str, list[str]] = {}
+    for name, kind in zip(names, ratios, strict=True):
+        by_kind.setdefault(kind, []).append(name)
+    left_out = by_kind.pop("", [])
+    told = ["Ratios are exp of an estimate and of the ends of its interval."]
+    if len(by_kind) > 1:
+        kinds = (f"{', '.join(own)} ({kind})" for kind, own in by_kind.items())
+        told.append(f"They are of {'; '.join(kinds)}.")
+    if any(name.rsplit(":", 1)[-1] == "Intercept" for own in by_kind.values() for name in own):
+        told.append("exp of an intercept is the value where all covariates are 0.")
+    if left_out:
+        told.append(f"Left out, since exp of them is no ratio: {', '.join(left_out)}.")
+    return " ".join(told)
 
 
 def summarise(
@@ -184,6 +229,8 @@ def summarise(
             "diff_low": gap_low,
             "diff_high": gap_high,
         },
+        interval=interval,
+        kind=kind,
     )
 
 

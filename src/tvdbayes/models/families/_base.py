@@ -75,6 +75,16 @@ class AbstractFamily(ABC):
         return 1
 
     @property
+    def link_name(self) -> str:
+        """What links the main predictor to the outcome: "log", "logit", ..."""
+        return ""
+
+    @property
+    def ratios(self) -> tuple[str, ...]:
+        """What exp of a coefficient of each predictor is called; empty where it is no ratio."""
+        return ("",) * len(self.predictors)
+
+    @property
     def levels(self) -> tuple[str, ...]:
         """Names of the outcomes 0, 1, ..., where outcomes are names."""
         return ()

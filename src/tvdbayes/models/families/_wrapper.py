@@ -50,6 +50,14 @@ class AbstractWrapper(AbstractFamily):
         return self.base.predictors
 
     @property
+    def link_name(self) -> str:
+        return self.base.link_name
+
+    @property
+    def ratios(self) -> tuple[str, ...]:
+        return self.base.ratios
+
+    @property
     def needs_trials(self) -> bool:
         return self.base.needs_trials
 

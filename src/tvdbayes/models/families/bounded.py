@@ -106,6 +106,14 @@ class Bernoulli(AbstractFamily):
         no, yes = self.levels
         return f"The answer {yes!r} counts as 1, {no!r} as 0."
 
+    @property
+    def link_name(self) -> str:
+        return self.link.name
+
+    @property
+    def ratios(self) -> tuple[str, ...]:
+        return (self.link.ratio,)
+
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         value, first, second = self.link.log_tail(y > 0, eta[0])
         return value, first[None], second[None, None]
@@ -189,6 +197,14 @@ class Binomial(AbstractFamily):
 
     def __post_init__(self) -> None:
         require_link(self.link)
+
+    @property
+    def link_name(self) -> str:
+        return self.link.name
+
+    @property
+    def ratios(self) -> tuple[str, ...]:
+        return (self.link.ratio,)
 
     @property
     def needs_trials(self) -> bool:
@@ -304,6 +320,14 @@ class BetaBinomial(AbstractFamily):
 
     def __post_init__(self) -> None:
         require_link(self.link)
+
+    @property
+    def link_name(self) -> str:
+        return self.link.name
+
+    @property
+    def ratios(self) -> tuple[str, ...]:
+        return (self.link.ratio, "dispersion ratio")
 
     @property
     def single_precision(self) -> bool:

@@ -125,6 +125,15 @@ class Categorical(_Levels):
     def n_main(self) -> int:
         return len(self.levels) - 1
 
+    @property
+    def link_name(self) -> str:
+        return "logit"
+
+    @property
+    def ratios(self) -> tuple[str, ...]:
+        against = "" if self.coding == "reference" else " against the average"
+        return (f"odds ratio{against}",) * self.n_main
+
     def _first(self, eta: Array) -> Array:
         """The predictor of the first level."""
         return xp.zeros(eta.shape[1:]) if self.coding == "reference" else -eta.sum(0)
@@ -217,6 +226,16 @@ class Ordinal(_Levels):
     @property
     def predictors(self) -> tuple[str, ...]:
         return ("", *(f"gap {name}" for name in self.levels[1:-1]))
+
+    @property
+    def link_name(self) -> str:
+        return self.link.name
+
+    @property
+    def ratios(self) -> tuple[str, ...]:
+        # Thresholds minus eta: exp(eta) divides the hazard of a cloglog, it does not multiply it.
+        main = self.link.ratio if self.link.name == "logit" else ""
+        return (main, *("" for _ in self.predictors[1:]))
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         gaps = xp.exp(xp.clip(eta[1:], -_LARGE_GAP, _LARGE_GAP))

@@ -77,6 +77,14 @@ class _Counts(AbstractFamily):
     suits: ClassVar[str] = "counts 0, 1, 2, ..."
     counts: ClassVar[bool] = True
 
+    @property
+    def link_name(self) -> str:
+        return "log"
+
+    @property
+    def ratios(self) -> tuple[str, ...]:
+        return ("rate ratio", *(f"{name} ratio" for name in self.predictors[1:]))
+
     def mean(self, eta: Array, trials: Array) -> Array:
         return _exp(eta[0])
 
@@ -335,6 +343,10 @@ class DiscreteWeibull(_Counts):
     @property
     def predictors(self) -> tuple[str, ...]:
         return ("", "shape")
+
+    @property
+    def ratios(self) -> tuple[str, ...]:
+        return ("scale ratio", "shape ratio")
 
     def log_jet(self, y: Array, eta: Array, trials: Array) -> Jet:
         low, low_1, low_2 = self._hazard(y, eta)

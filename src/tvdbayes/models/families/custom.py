@@ -139,6 +139,15 @@ class CustomFamily(AbstractFamily):
     def predictors(self) -> tuple[str, ...]:
         return ("", *list(self.scales)[1:])
 
+    @property
+    def link_name(self) -> str:
+        return next(iter(self.scales.values()))
+
+    @property
+    def ratios(self) -> tuple[str, ...]:
+        of_scale = {"log": "ratio of {}", "logit": "odds ratio of {}", "identity": ""}
+        return tuple(of_scale[scale].format(name) for name, scale in self.scales.items())
+
     @cached_property
     def _by_jax(self) -> ElementwiseJet:
         jnp, scales = jax_numpy(), list(self.scales.values())

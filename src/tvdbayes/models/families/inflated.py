@@ -48,6 +48,10 @@ class _WithZeros(AbstractWrapper):
     def predictors(self) -> tuple[str, ...]:
         return (*self.base.predictors, self.extra)
 
+    @property
+    def ratios(self) -> tuple[str, ...]:
+        return (*self.base.ratios, Logit.ratio)
+
     def saturated(self, y: Array, trials: Array) -> Array:
         guess = xp.where(y > 0, -2.0, 0.0)
         return xp.concatenate([self.base.saturated(y, trials), guess[None]])

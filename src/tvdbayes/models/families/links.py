@@ -45,6 +45,8 @@ class AbstractLink(ABC):
     """Success probability as a function of eta, in forms that lose no digits in either tail."""
 
     name: ClassVar[str]
+    ratio: ClassVar[str] = ""
+    """What exp of a coefficient is called; empty where it is no ratio."""
     canonical: ClassVar[bool] = False
     """Whether the log odds are eta itself."""
     compiled: ClassVar[str | None] = None
@@ -116,6 +118,7 @@ class Logit(AbstractLink):
     """
 
     name: ClassVar[str] = "logit"
+    ratio: ClassVar[str] = "odds ratio"
     canonical: ClassVar[bool] = True
     compiled: ClassVar[str | None] = "logit"
 
@@ -292,6 +295,7 @@ class Cloglog(AbstractLink):
     """
 
     name: ClassVar[str] = "cloglog"
+    ratio: ClassVar[str] = "hazard ratio"
     compiled: ClassVar[str | None] = "cloglog"
 
     def compiled_pmf(self, *, folded: bool) -> str | None:
