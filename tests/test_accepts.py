@@ -305,3 +305,43 @@ def test_names_of_answers_are_two():
     for levels in (("yes",), ("yes", "yes"), (0, 1), ("a", "b", "c")):
         with pytest.raises(tb.SettingsError, match="levels must be"):
             tb.Bernoulli(levels=levels)
+
+
+# Seeds.
+
+
+@pytest.mark.parametrize("name", ["seed", "rng"])
+def test_a_generator_gives_a_seed_that_makes_the_fit_again(data, name):
+    fit = tb.fit("visits ~ age", data, n_draws=5, **{name: np.random.default_rng(3)})
+    seed = fit.posterior.seed
+    assert seed == fit.options.seed == np.random.default_rng(3).integers(2**53)
+    assert fit.options.changed() == {"n_draws": 5, "seed": seed}
+    again = tb.fit("visits ~ age", data, n_draws=5, seed=seed)
+    np.testing.assert_array_equal(fit.draws, again.draws)
+
+
+def test_a_generator_moves_on(data):
+    rng = np.random.default_rng(3)
+    first, second = (tb.fit("visits ~ age", data, n_draws=5, rng=rng) for _ in range(2))
+    assert first.posterior.seed != second.posterior.seed
+
+
+def test_seeds_of_all_kinds(data):
+    sequence = np.random.SeedSequence(9)
+    given = (7, np.int64(7), sequence, np.random.PCG64(9))
+    seeds = [tb.fit("visits ~ 1", data, n_draws=0, rng=one).posterior.seed for one in given]
+    assert seeds == [7, 7, *2 * [np.random.default_rng(9).integers(2**53)]]
+    assert "two names of one thing" in refused("visits ~ 1", data, seed=1, rng=2)
+    assert refused("visits ~ 1", data, rng="3").startswith("rng must be a whole number")
+    assert refused("visits ~ 1", data, seed=np.random.RandomState(1)).startswith("seed must be")
+
+
+def test_answers_take_generators(data):
+    fit = tb.fit("visits ~ age", data, n_draws=5)
+    seed = int(np.random.default_rng(3).integers(2**53))
+    for ask in (
+        lambda seed: fit.sample({"age": [1, 2]}, seed=seed),
+        lambda seed: fit.predict({"age": [1, 2]}, "outcome", seed=seed).to_numpy(),
+        lambda seed: fit.residuals(seed=seed),
+    ):
+        np.testing.assert_array_equal(ask(np.random.default_rng(3)), ask(seed))

@@ -23,6 +23,9 @@ _TINY = 1e-280
 """The smallest ratio of two weights: with smaller ones masses would underflow to 0 in the fit (the
 smallest normal number of double precision is 2e-308)."""
 
+_SEEDS = 2**53
+"""Seeds that a generator may give."""
+
 _NAMED_COLUMNS = 30
 """Columns that a message lists at most."""
 
@@ -49,6 +52,18 @@ def whole_number(
         return int(value)
     span = f"of at least {least}" if most is None else f"from {least:,} to {most:,}"
     raise SettingsError(f"{name} must be a whole number {span}; got {value!r}.")
+
+
+def seed_of(name: str, value: object) -> int:
+    """A seed that is recorded: the whole number itself, or one that a generator gives.
+
+    A generator of NumPy's, a bit generator or a seed sequence gives
+    ``numpy.random.default_rng(value).integers(2**53)``, which JSON can hold to the last digit. So a
+    generator moves on by one number, and the record can be run again by the seed alone.
+    """
+    if isinstance(value, np.random.Generator | np.random.BitGenerator | np.random.SeedSequence):
+        return int(np.random.default_rng(value).integers(_SEEDS))
+    return whole_number(name, value, 0)
 
 
 def level_name(level: object) -> str:

@@ -30,7 +30,7 @@ from tvdbayes.estimators.rows import (
     counts_of,
     new_x,
     numbers,
-    seed_of,
+    seed_from,
     training_rows,
     weights_of,
 )
@@ -60,7 +60,7 @@ class AbstractEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     divergence: str | AbstractDivergence = "tvd"
     partition: str | AbstractPartition = "auto"
     n_jobs: int | None = None
-    random_state: int | np.random.RandomState | None = 0
+    random_state: int | np.random.RandomState | np.random.Generator | None = 0
     posterior_: Posterior = field(init=False)
     _kept: BoolArray = field(init=False)
 
@@ -112,7 +112,7 @@ class AbstractEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     ) -> None:
         """Set `posterior_`: rows are fitted without columns that are all 0, with an intercept."""
         given = {"bins": "none", **self.get_params(deep=False), **others}
-        given["seed"] = seed_of(given["random_state"])
+        given["seed"] = seed_from(given["random_state"])
         # What is called a link here may be a thing, and is part of the law by now.
         options = Options(
             **{name: given[name] for name in OPTIONS if name in given and name != "link"}

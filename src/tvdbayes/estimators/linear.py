@@ -69,7 +69,7 @@ class RobustCountRegressor(AbstractCountRegressor, AbstractLinear):
     n_jobs : int or None
         Processes to use; None is 1 unless in a joblib context, -1 is one for each core.
         The answer is the same bit for bit.
-    random_state : int, RandomState or None
+    random_state : int, RandomState, Generator or None
         An int fixes the draws; otherwise a seed is taken from the generator, or from NumPy's own.
 
     Attributes

@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
 
 from tvdbayes._errors import DataError, TVDBayesWarning, listing, warn
 from tvdbayes._typing import Array, BoolArray
+from tvdbayes._validate import seed_of
 from tvdbayes.data.cells import Cells, compress
 from tvdbayes.data.sampling_units import Labels, SamplingUnits, relative_weights
 from tvdbayes.models.families import AbstractFamily
@@ -188,10 +189,10 @@ def counts_of(y: NDArray[np.generic], law: AbstractFamily) -> Array:
     return counts
 
 
-def seed_of(random_state: int | np.random.RandomState | None) -> int:
-    """The seed itself, or one from a generator."""
-    if isinstance(random_state, Integral):
-        return int(random_state)
+def seed_from(random_state: Any) -> int:
+    """The seed itself, or one from a generator of NumPy's, old or new."""
+    if isinstance(random_state, Integral | np.random.Generator):
+        return seed_of("random_state", random_state)
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy as np
+
 from tvdbayes.data.cells import Cells
 from tvdbayes.data.grid import Grid
 from tvdbayes.data.sources import Data
@@ -29,7 +31,8 @@ def fit(
     success: str | float | None = None,
     divergence: str | AbstractDivergence = "tvd",
     n_draws: int = 1000,
-    seed: int = 0,
+    seed: int | np.random.Generator = 0,
+    rng: int | np.random.Generator | None = None,
     offset: str | None = None,
     exposure: str | None = None,
     trials: str | int | None = None,
@@ -84,8 +87,11 @@ def fit(
     divergence : str or AbstractDivergence
         "tvd", "kld" (maximum likelihood), "hellinger", "power" or "density_power". What is done
         with it is `refine`.
-    n_draws, seed : int
-        Posterior draws, and the seed that fixes them.
+    n_draws : int
+        Posterior draws.
+    seed, rng : int or numpy.random.Generator
+        The seed that fixes the draws, by either name. A generator gives one, its next whole number
+        below 2**53, which is kept: ``seed=fit.posterior.seed`` makes the same fit again.
     offset, exposure : str, optional
         Column added to the linear predictor, or whose logarithm is.
     trials : str or int, optional

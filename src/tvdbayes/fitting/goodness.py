@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array
 from tvdbayes.data.sources import Data, open_data
@@ -80,7 +82,9 @@ class GoodnessAnswers(AbstractFit):
         """
         return pit_histogram(self._side(ordinary), n_bins)
 
-    def residuals(self, *, seed: int | None = None, ordinary: bool = False) -> Array:
+    def residuals(
+        self, *, seed: int | np.random.Generator | None = None, ordinary: bool = False
+    ) -> Array:
         """Randomised quantile residuals of the rows, (n,): normal if the model is right.
 
         Examples

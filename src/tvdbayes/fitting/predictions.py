@@ -9,7 +9,7 @@ import pandas as pd
 
 from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, IntArray, Library
-from tvdbayes._validate import is_whole, whole_number
+from tvdbayes._validate import is_whole, seed_of, whole_number
 from tvdbayes.data.cells import Cells
 from tvdbayes.data.frames import FrameSource, open_frame
 from tvdbayes.data.sources import Data, native_frame, open_data
@@ -61,7 +61,7 @@ class PredictionAnswers(AbstractFit):
         *,
         interval: float = 0.9,
         outcomes: Sequence[object] | None = None,
-        seed: int | None = None,
+        seed: int | np.random.Generator | None = None,
         ordinary: bool = False,
         typical: bool = False,
     ) -> Any:
@@ -123,7 +123,7 @@ class PredictionAnswers(AbstractFit):
             raise SettingsError(f"kind must be one of {', '.join(_KINDS)}; got {kind!r}.")
         if outcomes is not None and kind != "pmf":
             raise SettingsError(f'outcomes= goes with kind="pmf"; got kind={kind!r}. Leave it out.')
-        _check_seed(seed)
+        seed = None if seed is None else seed_of("seed", seed)
         posterior = self._side(ordinary)
         family = posterior.model.family
         if family.levels and not family.binary and kind in ("mean", "outcome"):
@@ -154,7 +154,7 @@ class PredictionAnswers(AbstractFit):
         new: Data | None = None,
         *,
         n_draws: int | None = None,
-        seed: int | None = None,
+        seed: int | np.random.Generator | None = None,
         ordinary: bool = False,
     ) -> Array:
         """New outcomes of rows, (B, n): the posterior predictive, one line for each draw.
@@ -175,7 +175,7 @@ class PredictionAnswers(AbstractFit):
         >>> print(f"{(visits.sum(axis=1) > 10).mean():.0%}")
         19%
         """
-        _check_seed(seed)
+        seed = None if seed is None else seed_of("seed", seed)
         if n_draws is not None:
             whole_number("n_draws", n_draws, 1)
         rows, kept, index, _ = _asked(self, new)
@@ -294,8 +294,3 @@ def outcome_numbers(family: AbstractFamily, names: Sequence[Any]) -> Array:
                 f"There is no outcome {name!r}. The levels are {', '.join(family.levels)}."
             )
     return np.array([float(family.levels.index(str(name))) for name in names])
-
-
-def _check_seed(seed: object) -> None:
-    if seed is not None:
-        whole_number("seed", seed, 0)

@@ -16,7 +16,7 @@ from tvdbayes._errors import (
     warn,
 )
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes._validate import whole_number
+from tvdbayes._validate import seed_of, whole_number
 from tvdbayes.fitting.keywords import answered
 from tvdbayes.fitting.progress import progress_bar
 from tvdbayes.fitting.record import Fit
@@ -56,7 +56,7 @@ def fit_large(
     family: str | AbstractFamily = "bernoulli",
     link: str | None = None,
     n_draws: int = 50,
-    seed: int = 0,
+    seed: int | np.random.Generator = 0,
     offset: str | None = None,
     exposure: str | None = None,
     trials: str | int | None = None,
@@ -117,7 +117,7 @@ def fit_large(
     """
     law = _law(family, link)
     whole_number("n_draws", n_draws, 0)
-    whole_number("seed", seed, 0)
+    seed = seed_of("seed", seed)
     whole_number("chunk_rows", chunk_rows, 1)
     pieces = open_pieces(data, chunk_rows)
     roles = {"offset": offset, "exposure": exposure, "weights": weights}

@@ -13,7 +13,7 @@ from scipy.special import betainc, ndtri
 
 from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array
-from tvdbayes._validate import probability, whole_number
+from tvdbayes._validate import probability, seed_of, whole_number
 from tvdbayes.data.cells import totals
 from tvdbayes.results.laws import blocks, law_of, pieces, support
 from tvdbayes.results.prediction import NewRows, outcome_mean, pmf
@@ -208,7 +208,7 @@ def pit_histogram(posterior: Posterior, n_bins: int = 10, interval: float = 0.9)
 
 
 def quantile_residuals(
-    posterior: Posterior, cell_of_row: ArrayLike, seed: int | None = None
+    posterior: Posterior, cell_of_row: ArrayLike, seed: int | np.random.Generator | None = None
 ) -> Array:
     """Randomised quantile residuals, one for each row: standard normal if the model is right.
 
@@ -217,9 +217,7 @@ def quantile_residuals(
     ``cell_of_row`` (n,) is -1, get nan.
     """
     rows = check_rows(posterior, cell_of_row)
-    if seed is not None:
-        whole_number("seed", seed, 0)
-    found, seed = pit(posterior), posterior.seed if seed is None else seed
+    found, seed = pit(posterior), posterior.seed if seed is None else seed_of("seed", seed)
     rng = Stream.generator(seed, Stream.OUTCOMES, block=_RESIDUALS)
     at = found.low[rows] + rng.random(rows.size) * (found.high - found.low)[rows]
     residuals: Array = ndtri(np.clip(at, _SMALLEST, 1 - _SMALLEST))

@@ -24,9 +24,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
+import numpy as np
+
 from tvdbayes import kernel
 from tvdbayes._errors import Interrupted, SettingsError
-from tvdbayes._validate import is_number
+from tvdbayes._validate import is_number, seed_of
 from tvdbayes.data.cells import Cells
 from tvdbayes.data.sampling_units import SamplingUnits
 from tvdbayes.models.model import Model
@@ -56,7 +58,7 @@ def posterior_bootstrap(
     divergence: AbstractDivergence | None = None,
     partition: AbstractPartition | None = None,
     n_draws: int = 1000,
-    seed: int = 0,
+    seed: int | np.random.Generator = 0,
     prior: Prior | None = None,
     units: SamplingUnits | None = None,
     ridge: float | Literal["auto"] = "auto",
@@ -147,7 +149,7 @@ def posterior_bootstrap(
     asked: dict[str, Any] = {
         "divergence": divergence,
         "partition": partition,
-        "seed": seed,
+        "seed": seed_of("seed", seed),
         "ridge": ridge,
     }
     options = Options(

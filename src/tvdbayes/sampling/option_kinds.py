@@ -11,7 +11,7 @@ from numbers import Real
 from typing import Any
 
 from tvdbayes._errors import DataError, FamilyError, SettingsError
-from tvdbayes._validate import is_number, level_name, whole_number
+from tvdbayes._validate import is_number, level_name, seed_of, whole_number
 
 Check = Callable[[str, Any], Any]
 
@@ -154,6 +154,11 @@ def answer(name: str, value: Any) -> Any:
     if not isinstance(value, str | Real | None):
         raise SettingsError(f"{name} must be one of the answers of the outcome; got {value!r}.")
     return None if value is None else level_name(value)
+
+
+def seed_or_none(name: str, value: Any) -> int | None:
+    """The seed that a number or a generator stands for, or None."""
+    return None if value is None else seed_of(name, value)
 
 
 def number_or_column(name: str, value: Any) -> Any:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from tvdbayes._errors import SettingsError
-from tvdbayes._validate import is_whole
+from tvdbayes._validate import is_whole, seed_of
 from tvdbayes.sampling import option_kinds as kind
 from tvdbayes.sampling.option_kinds import Option
 
@@ -79,7 +79,19 @@ class Options:
         ),
     ] = "tvd"  # type: ignore[assignment]
     n_draws: Annotated[int, kind.whole("Posterior draws.", 0, 10_000_000)] = 1000
-    seed: Annotated[int, kind.whole("The same seed gives the same draws.", 0)] = 0
+    seed: Annotated[
+        int, Option("The same seed gives the same draws.", seed_of, "N", convert=int)
+    ] = 0
+    rng: Annotated[
+        Any,
+        Option(
+            "The seed, as newer libraries call it: a number, or a generator that gives one.",
+            kind.seed_or_none,
+            no_flag="A terminal has --seed.",
+            # It becomes the seed, which is kept.
+            draws=False,
+        ),
+    ] = None
     offset: Annotated[str | None, kind.column("Added to the linear predictor.")] = None
     exposure: Annotated[str | None, kind.column("Its logarithm is added to it.")] = None
     trials: Annotated[
@@ -237,6 +249,11 @@ class Options:
     def __post_init__(self) -> None:
         for name, option in OPTIONS.items():
             object.__setattr__(self, name, option.check(name, getattr(self, name)))
+        if self.rng is not None:
+            if self.seed != DEFAULTS["seed"]:
+                raise SettingsError("seed= and rng= are two names of one thing. Give one of them.")
+            object.__setattr__(self, "seed", self.rng)
+            object.__setattr__(self, "rng", None)
         if self.base_measure is not None and not self.alpha:
             raise SettingsError("base_measure= needs alpha= above 0: how many rows it counts for.")
         if self.base_measure is None and self.alpha:
