@@ -96,7 +96,7 @@ def lacking(options: Options) -> str:
     if options.network is not None:
         return (
             "A network has no coefficients, so there are no table and no report here. "
-            "tvdbayes.load reads the file of the fit, for predictions and effects."
+            "The file of the fit keeps its predictions and effects."
         )
     if options.base_measure is not None:
         return (

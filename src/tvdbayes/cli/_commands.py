@@ -27,25 +27,51 @@ FLAGS = {
 
 _NAME = "|".join(FLAGS)
 _ARGUMENT = re.compile(
-    rf"\b({_NAME})=(?!tb\.)(?:(['\"])(.*?)\2|([\w.]+))?|^({_NAME})(?= must| holds|\[)"
+    rf"\b({_NAME})=(?!tb\.)(?:(['\"])(.*?)\2|(\w(?:[\w.]*\w)?))?|^({_NAME})(?= must| holds|\[)"
 )
-_PREDICTORS = re.compile(r'predictors=\{"(\w+)": "~ (.*?)"\}')
-_SEPARATED = re.compile(
-    r"Read it with pandas\.read_csv\(\.\.\., sep=(.*)\) and pass the data frame"
+IN_A_TERMINAL = (
+    (r'predictors=\{"(\w+)": "~ (.*?)"\}', r'--predictors "\1 ~ \2"'),
+    (
+        r"Read it with pandas\.read_csv\(\.\.\., sep=(.*)\) and pass the data frame",
+        r"Pass --sep \1",
+    ),
+    (
+        r'Or read the data into a data frame and pass that \(engine="memory" for a single file\)',
+        "A single file can be read whole: --engine memory",
+    ),
+    (r"Read it yourself and pass the data frame", "Save it as one of them"),
+    (r"Or pass a data frame", "Or save it as CSV"),
+    (r", or read it with its encoding and pass the data frame", ""),
+    (r"a number of bins, or a tvdbayes\.Grid", "a number of bins"),
+    (
+        r"fit all rows on a cluster \(tvdbayes\.fit_large\), read a sample into a data frame,",
+        "fit a sample of the rows,",
+    ),
+    (r" ?If they are levels, name all of them: family=tb\.\w+\(.*\.\.\.\)\)\.", ""),
+    (r", or name the levels from low to high: family=tb\.Ordinal\([^)]*\)\)", ""),
+    (
+        r"See rows\(\) and the columns diff of summary\(\)",
+        "See the suspicious rows, and the columns diff of the table",
+    ),
+    (r"`status` says which", "the column status of the draws says which"),
+    (r"Save what fit returns, fit\.save\(\)", "Give a file that tvdbayes fit --out has written"),
+    (r"; ask for [^;.]*\(\)[^;.]* instead", ""),
 )
+"""Advice for Python, and what is said in a terminal instead."""
 
 
 def plain(message: object) -> str:
     """One line that speaks of options rather than arguments."""
-    text = _PREDICTORS.sub(r'--predictors "\1 ~ \2"', " ".join(str(message).split()))
-    text = _ARGUMENT.sub(_as_option, text)
-    return printable(_SEPARATED.sub(r"Pass --sep \1", text))
+    text = " ".join(str(message).split())
+    for advice, instead in IN_A_TERMINAL:
+        text = re.sub(advice, instead, text)
+    return printable(_ARGUMENT.sub(_as_option, text))
 
 
 def _as_option(found: re.Match[str]) -> str:
     value = found[3] or found[4]
     flag = FLAGS[found[1] or found[5]]
-    return f"{flag} {value}" if value else flag
+    return f"{flag} {'none' if value == 'None' else value}" if value else flag
 
 
 def printable(text: object) -> str:

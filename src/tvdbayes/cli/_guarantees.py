@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from tvdbayes._errors import SettingsError
-from tvdbayes.cli._commands import examples, value_option
+from tvdbayes.cli._commands import examples, plain, value_option
 
 _ROWS = value_option("--rows", click.IntRange(1), "N", "Rows.", required=True)
 _DELTA = value_option(
@@ -41,7 +41,7 @@ def radius(rows: int, cells: int, delta: float) -> None:
     """How far a table of ROWS rows can be from the law behind it."""
     from tvdbayes.bounds import tvd_radius
 
-    click.echo(str(tvd_radius(rows, delta, n_cells=cells)))
+    click.echo(plain(tvd_radius(rows, delta, n_cells=cells)))
 
 
 @bound.command()
@@ -54,7 +54,7 @@ def deviation(rows: int, delta: float, **given: Any) -> None:
     """How far the distance of any model can be off, over all parameters at once."""
     from tvdbayes import bounds
 
-    click.echo(str(bounds.deviation(rows, delta, **given)))
+    click.echo(plain(bounds.deviation(rows, delta, **given)))
 
 
 @bound.command()
@@ -64,7 +64,7 @@ def robustness(share: float, x_untouched: bool) -> None:
     """How far a share of wrong rows can move the distance."""
     from tvdbayes.bounds import robustness_radius
 
-    click.echo(str(robustness_radius(share, contaminated_x=not x_untouched)))
+    click.echo(plain(robustness_radius(share, contaminated_x=not x_untouched)))
 
 
 @click.group(invoke_without_command=True, subcommand_metavar="COMMAND ...")
@@ -80,7 +80,7 @@ def groups(parameters: int) -> None:
     """Rows needed for continuous covariates, which are compared in groups."""
     from tvdbayes.plan import groups as plan_groups
 
-    click.echo(str(plan_groups(parameters)))
+    click.echo(plain(plan_groups(parameters)))
 
 
 @plan.command(epilog=examples("tvdbayes plan rows --coefficients 1,0.5 --width 0.2 --share 0.1"))
@@ -146,4 +146,4 @@ def rows(
             seed=seed,
             progress=report,
         )
-    click.echo(str(found))
+    click.echo(plain(found))
