@@ -45,6 +45,7 @@ ELSEWHERE = {
 
 SAID = {
     "_commands.py": "the rules themselves",
+    "fitting/clusters.py": "no command asks about clusters",
     "by= ": "labels of rows",
     "labels that are numbers or text": "labels of rows",
     "misfit(), rows() and effects()": "ends a sentence that is tried below",
