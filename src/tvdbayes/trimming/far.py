@@ -8,10 +8,12 @@ Rousseeuw and Van Driessen, 1999). Columns of two values, such as levels of a ca
 outliers and are left out.
 """
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 from scipy.special import gammaincinv
 
-from tvdbayes._typing import Array, BoolArray
+from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.data.cells import Cells, amount
 
 DEVIATIONS = 3.0
@@ -31,17 +33,57 @@ _OUT = 1.0
 _NAMED, _FARTHEST = 3, 5.0
 
 
+@dataclass(frozen=True, eq=False)
+class FarRule:
+    """Which rows are far out: a function of x (n, p), learned on a table.
+
+    Of ``columns`` (k,) the medians and deviations ``middle`` and ``scale`` make them comparable;
+    ``centre`` and ``scatter`` are those of the bulk, and ``factor`` makes the median squared
+    distance that of normals. Rows are far beyond ``limit`` times the thresholds.
+    """
+
+    columns: IntArray
+    middle: Array
+    scale: Array
+    centre: Array
+    scatter: Array
+    factor: float
+    limit: float = 1.0
+
+    def __call__(self, x: Array) -> BoolArray:
+        """Whether each row is far out."""
+        if not self.columns.size:
+            return np.zeros(len(x), bool)
+        far: BoolArray = self.beyond(x) > self.limit
+        return far
+
+    def beyond(self, x: Array) -> Array:
+        """How far out rows are, in multiples of the thresholds."""
+        z = (x[:, self.columns] - self.middle) / self.scale
+        single = np.abs(z).max(1) / DEVIATIONS
+        distance = self.factor * _squared(z - self.centre, self.scatter)
+        joint = np.sqrt(distance / _chi2(_QUANTILE, z.shape[1]))
+        far: Array = np.maximum(single, joint)
+        return far
+
+
 def far_rows(cells: Cells) -> BoolArray:
     """Which x rows of a table are far out, (n_x,)."""
-    weights, columns = cells.x_counts, deviations(cells)
+    return learn_far(cells)(cells.x)
+
+
+def learn_far(cells: Cells) -> FarRule:
+    """The rule of the rows of a table."""
+    weights, columns = cells.x_counts, _measured(cells)
     if not columns:
-        return np.zeros(cells.n_x, bool)
-    z = np.column_stack(list(columns.values()))
-    single = np.abs(z).max(1) / DEVIATIONS
-    joint = np.sqrt(_distance(z, single, weights) / _chi2(_QUANTILE, z.shape[1]))
-    far = np.maximum(single, joint)
-    beyond: BoolArray = far > max(1.0, quantile(far, weights, 1 - _MOST))
-    return beyond
+        none = np.zeros(0)
+        return FarRule(np.zeros(0, np.intp), none, none, none, none, 1.0)
+    at = np.array(columns)
+    middle, scale = np.array([_middle_and_scale(cells.x[:, j], weights) for j in at]).T
+    z = (cells.x[:, at] - middle) / scale
+    rule = FarRule(at, middle, scale, *_bulk(z, weights))
+    far = rule.beyond(cells.x)
+    return replace(rule, limit=max(1.0, quantile(far, weights, 1 - _MOST)))
 
 
 def deviations(cells: Cells) -> dict[int, Array]:
@@ -50,33 +92,52 @@ def deviations(cells: Cells) -> dict[int, Array]:
     Products of columns (interactions) are left out, too: they change with the reference level and
     the zero of what they are made of.
     """
-    return {
-        j: _standardised(column, cells.x_counts)
+    found = {}
+    for j in _measured(cells):
+        middle, scale = _middle_and_scale(cells.x[:, j], cells.x_counts)
+        found[j] = (cells.x[:, j] - middle) / scale
+    return found
+
+
+def _measured(cells: Cells) -> list[int]:
+    """The columns in which a row can be far out."""
+    return [
+        j
         for j, (name, column) in enumerate(zip(cells.names, cells.x.T, strict=True))
         if ":" not in name and np.unique(column).size > 2
-    }
+    ]
 
 
-def _standardised(column: Array, weights: Array) -> Array:
-    away = column - quantile(column, weights, 0.5)
+def _middle_and_scale(column: Array, weights: Array) -> tuple[float, float]:
+    middle = quantile(column, weights, 0.5)
+    away = column - middle
     scale = 1.4826 * quantile(np.abs(away), weights, 0.5)
     if scale == 0:
         # More than half of the rows share a value.
-        scale = np.sqrt(weights @ away**2 / weights.sum())
-    return away / scale
+        scale = float(np.sqrt(weights @ away**2 / weights.sum()))
+    return middle, scale
 
 
-def _distance(z: Array, first: Array, weights: Array) -> Array:
-    """Squared robust distances of rows z (n, k), scaled so that their median is that of normals."""
-    distance, k = first, z.shape[1]
+def _bulk(z: Array, weights: Array) -> tuple[Array, Array, float]:
+    """Centre and scatter of the bulk of rows z (n, k), and what their squared distances are
+    multiplied with, so that the median is that of normals.
+    """
+    distance, k = np.abs(z).max(1) / DEVIATIONS, z.shape[1]
     for _ in range(_STEPS):
         bulk = np.where(distance <= quantile(distance, weights, _BULK), weights, 0.0)
         bulk = bulk / bulk.sum()
-        centred = z - bulk @ z
+        centre = bulk @ z
+        centred = z - centre
         scatter = (centred.T * bulk) @ centred + _SINGULAR * np.eye(k)
-        distance = np.einsum("ij,ij->i", centred, np.linalg.solve(scatter, centred.T).T)
+        distance = _squared(centred, scatter)
     middle = quantile(distance, weights, 0.5)
-    return distance * (_chi2(0.5, k) / middle if middle > 0 else 1.0)
+    return centre, scatter, _chi2(0.5, k) / middle if middle > 0 else 1.0
+
+
+def _squared(centred: Array, scatter: Array) -> Array:
+    """Squared distances (n,) of centred rows (n, k)."""
+    squared: Array = np.einsum("ij,ij->i", centred, np.linalg.solve(scatter, centred.T).T)
+    return squared
 
 
 def _chi2(share: float, k: int) -> float:

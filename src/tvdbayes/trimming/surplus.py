@@ -6,12 +6,13 @@ that on clean data a trimmed likelihood is the likelihood.
 """
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 from scipy.special import ndtr
 
-from tvdbayes._array import gammainc, tiny, xp
+from tvdbayes._array import Segments, gammainc, tiny, xp
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective import Layout
@@ -87,27 +88,38 @@ def good_share(
     differ by more than chance. Such a unit keeps the mass that the model would give it if only the
     good part of its group were there. A cell in several groups has the mean of its shares.
     """
-    groups = layout.units.group_of_unit
+    return layout.units.of_cells(
+        good_of_units(data, model, layout.units.group_of_unit, too_many)
+    )
+
+
+def good_of_units(
+    data: Array, model: Array, groups: Segments, too_many: Callable[[Array, Array], BoolArray]
+) -> Array:
+    """See `good_share`: the share of the mass of each unit, (U, B)."""
     in_group = groups.total(data)
     good = model
     for _ in range(_ROUNDS):
         good = groups.spread(groups.total(xp.minimum(data, good)) / in_group) * model
-    kept = xp.where(too_many(data, model), xp.minimum(good / data, 1.0), 1.0)
-    return layout.units.of_cells(kept)
+    kept: Array = xp.where(too_many(data, model), xp.minimum(good / data, 1.0), 1.0)
+    return kept
 
 
 def _of_groups(layout: Layout, data: Array, model: Array, n_obs: float) -> Array:
     """Kept shares by groups, (m, B), of masses as `unit_masses`."""
     scale = n_obs * layout.units.n_partitions
+    return good_share(layout, data, model, partial(more_than_chance, scale=scale))
 
-    def too_many(data: Array, model: Array) -> BoolArray:
-        surplus: BoolArray = data > model
-        # The tail is slow, and of no interest elsewhere.
-        tail = gammainc(scale * data[surplus], scale * model[surplus])
-        surplus[surplus] = tail < _GROUP_LEVEL
-        return surplus
 
-    return good_share(layout, data, model, too_many)
+def more_than_chance(data: Array, model: Array, scale: float = 1.0) -> BoolArray:
+    """Whether units hold more rows than chance would make of the model; masses times the scale are
+    numbers of rows.
+    """
+    surplus: BoolArray = data > model
+    # The tail is slow, and of no interest elsewhere.
+    tail = gammainc(scale * data[surplus], scale * model[surplus])
+    surplus[surplus] = tail < _GROUP_LEVEL
+    return surplus
 
 
 def _of_tails(
@@ -124,7 +136,7 @@ def _of_tails(
     Groups mix rows of different rates: a count that is impossible for a row may be usual for its
     neighbour. Here every row is judged by its own law.
     """
-    tail, levels = tail_probability(layout, theta), _tails(layout.family)
+    tail, levels = tail_probability(layout, theta), tail_levels(layout.family)
     kept, surprising = np.ones(p.shape), (tail <= levels[-1]) & (p > 0)
     if not surprising.any():
         return kept
@@ -141,9 +153,7 @@ def _without_surplus(rows: Array, tail: Array, due: Array, levels: Array) -> Arr
     """Kept shares (m,) of so many rows (m,) with these tail probabilities; ``due`` are at or below
     each of the levels.
     """
-    seen = np.array([rows[tail <= level].sum() for level in levels])
-    surprising = (seen > 0) & (gammainc(np.maximum(seen, 1e-9), due) < _TAIL_LEVEL)
-    too_many = round(float(np.max(np.where(surprising, seen - due, 0.0))))
+    too_many = surplus_in_tails(np.array([rows[tail <= level].sum() for level in levels]), due)
     kept = np.ones(len(rows))
     if too_many > 0:
         order = np.argsort(tail, kind="stable")
@@ -152,14 +162,22 @@ def _without_surplus(rows: Array, tail: Array, due: Array, levels: Array) -> Arr
     return kept
 
 
+def surplus_in_tails(seen: Array, due: Array) -> int:
+    """How many of the most surprising rows are too many, where so many were seen and so many are
+    due at or below each level.
+    """
+    surprising = (seen > 0) & (gammainc(np.maximum(seen, 1e-9), due) < _TAIL_LEVEL)
+    return round(float(np.max(np.where(surprising, seen - due, 0.0))))
+
+
 def due_in_tails(layout: Layout, p: Array, theta: Array) -> Array:
-    """The mass that is due at or below each of `_tails`, of a table p (m,) at parameters (d,)."""
+    """The mass due at or below each of `tail_levels`, of a table p (m,) at parameters (d,)."""
     x_mass = layout.cell_pairs.x_of_pair.total(p[:, None])[:, 0]
     return _due(layout, x_mass, layout.bound.eta(theta[:, None])[..., 0])
 
 
 def _due(layout: Layout, x_mass: Array, eta: Array) -> Array:
-    """The mass that the model itself puts at or below each of `_tails`."""
+    """The mass that the model itself puts at or below each of `tail_levels`."""
     family, trials = layout.family, layout.cells.trials
     # Of many rows some are enough: evenly spaced in the order of their predictors, which does not
     # depend on the order of rows and columns.
@@ -169,10 +187,10 @@ def _due(layout: Layout, x_mass: Array, eta: Array) -> Array:
     y, weights = family.nodes(at, trials[order], 1.0)
     tail = _tail(family, y, at[:, None], trials[order])
     law = mass * weights * family.pmf(y, at[:, None], trials[order])
-    return np.array([law[tail <= level].sum() for level in _tails(family)])
+    return np.array([law[tail <= level].sum() for level in tail_levels(family)])
 
 
-def _tails(family: AbstractFamily) -> Array:
+def tail_levels(family: AbstractFamily) -> Array:
     """Tail probabilities up to which rows are counted."""
     named = not family.counts and len(family.levels) > 2
     return np.concatenate([_TAILS, _TAILS_OF_NAMES]) if named else _TAILS

@@ -64,6 +64,10 @@ class UnitScores:
             wide, more = self._centred(wide), n / (n - 1)
         return self._squares(plain, n / (n + 1)), self._squares(wide, more)
 
+    def freedoms(self, along: Array) -> Array:
+        """Degrees of freedom along several columns (d, D)."""
+        return np.array([self.freedom(one) for one in along.T])
+
     def freedom(self, along: Array) -> float:
         """Degrees of freedom of the variance of ``along @ score``, from CR3."""
         d = len(along)

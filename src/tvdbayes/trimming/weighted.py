@@ -19,6 +19,7 @@ degrees of freedom, q being the terms whose squares it adds up (Bell and McCaffr
 deviations are those of a t law, :math:`\sqrt{\nu / (\nu - 2)}` times as large.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -57,34 +58,56 @@ _UNLIMITED = 1e9
 """Degrees of freedom of a variance that is known."""
 
 
+Sums = tuple[Array, ...]
+SumOfRows = Callable[..., Sums]
+"""A sum over the rows of a table, from (layout, kept, theta, ...)."""
+
+
 def widening(
     layout: Layout, kept: Array, theta: Array, units: SamplingUnits | None = None
 ) -> Array:
     """The map (d, d) of deviations from the estimate theta (d,) that corrects both.
 
     ``kept`` (m,) are the weights of the rows of each cell; ``units`` are what is reweighted, if not
-    the rows (see `unit_scores`). With ``V' HC0 V = 1`` and
-    ``V' HC3 V = L`` it is ``inv(V') sqrt(L) F V'``, where F are the factors of the t laws along the
-    columns of V. Of all maps from HC0 to HC3 this one does not depend on the coding of the columns.
+    the rows (see `unit_scores`).
     """
-    _, score, curvature = layout.cell_pairs.log_jet(theta[:, None])
-    score, information = kept * score[..., 0], -kept * curvature[..., 0]
+    jet = _jet(layout, kept, theta)
+
+    def scores(inverse: Array) -> RowScores | UnitScores:
+        if units is None:
+            return RowScores(layout, *jet, inverse)
+        return UnitScores(layout, units, *jet, inverse)
+
+    return _widened(_pulled(layout, jet[1]), scores)
+
+
+def widening_by(total: Callable[..., Sums]) -> Array:
+    """The same where ``total(of, *given)`` adds up ``of(layout, kept, theta, *given)`` over the
+    parts of a table.
+    """
+    (information,) = total(_informations)
+    return _widened(information, lambda inverse: SummedScores(total, information, inverse))
+
+
+def _widened(information: Array, scores_of: Callable[[Array], "AnyScores"]) -> Array:
+    """The map, from the information (d, d) and scores that are made of its inverse.
+
+    With ``V' HC0 V = 1`` and ``V' HC3 V = L`` it is ``inv(V') sqrt(L) F V'``, where F are the
+    factors of the t laws along the columns of V. Of all maps from HC0 to HC3 this one does not
+    depend on the coding of the columns.
+    """
     try:
-        inverse = np.asarray(np.linalg.inv(_pulled(layout, information)), float)
-        scores = (
-            RowScores(layout, score, information, inverse)
-            if units is None
-            else UnitScores(layout, units, score, information, inverse)
-        )
+        inverse = np.asarray(np.linalg.inv(information), float)
+        scores = scores_of(inverse)
         plain, wide = (inverse @ each @ inverse for each in scores.covariances())
         root = np.linalg.cholesky(plain)
         inside = np.linalg.solve(root, np.linalg.solve(root, wide).T)
         size, axes = np.linalg.eigh((inside + inside.T) / 2)
     except np.linalg.LinAlgError:
         # Where the data leave a direction without any spread there is nothing to widen.
-        return np.eye(len(theta))
+        return np.eye(len(information))
     directions = np.linalg.solve(root.T, axes)
-    freedom = np.array([scores.freedom(inverse @ along) for along in directions.T])
+    freedom = scores.freedoms(inverse @ directions)
     factor = np.sqrt(np.maximum(size, 1.0) * freedom / np.maximum(freedom - 2, 1.0))
     found: Array = np.linalg.solve(directions.T, factor[:, None] * directions.T)
     return found
@@ -114,8 +137,70 @@ class RowScores:
         return plain, wide
 
     def freedom(self, along: Array) -> float:
-        """Degrees of freedom of the variance of ``along @ score``, from HC3."""
-        return _freedom(self.layout, self.information, self._leverage, self._alone, along)
+        """Degrees of freedom of the variance of ``along @ score``, from HC3; ``along`` is (d,)."""
+        information = _pulled(self.layout, self.information)
+        return float(_freedoms(information, *self.terms(along[:, None]))[0])
+
+    def freedoms(self, along: Array) -> Array:
+        """The same along several columns (d, D)."""
+        return _freedoms(_pulled(self.layout, self.information), *self.terms(along))
+
+    def terms(self, along: Array) -> Sums:
+        """What the degrees of freedom along columns (d, D) are made of: sums over rows.
+
+        The terms q of a row are ``b' s`` with scores s at the estimate, whose covariances under the
+        model are ``b_i' C_i b_i [i = j] - g_i' inv(I) g_j``, ``g = z C b``. The sums are those of
+        ``g g'`` (D, d, d), of squares of the covariances beside these, and of variances (D,).
+        """
+        linear, cells = self.layout.bound, self.layout.cells
+        joint, squares, variances = [], [], []
+        for one in along.T:
+            at_x = [z @ one[part] for z, part in zip(linear.designs, linear.slices, strict=True)]
+            b = np.einsum("mab,am->bm", self._alone, np.array(at_x)[:, cells.x_index])
+            g = np.einsum("abm,bm->am", self.information, b)
+            own, pulled = (b * g).sum(0), np.einsum("am,abm,bm->m", g, self._leverage, g)
+            joint.append(_pulled(self.layout, g[:, None] * g))
+            squares.append(cells.counts @ (own**2 - 2 * own * pulled))
+            variances.append(cells.counts @ (own - pulled))
+        return np.array(joint), np.array(squares), np.array(variances)
+
+
+@dataclass(frozen=True, eq=False)
+class SummedScores:
+    """The same of a table in parts; ``total`` is that of `widening_by`."""
+
+    total: Callable[..., Sums]
+    information: Array
+    inverse: Array
+
+    def covariances(self) -> Sums:
+        """The covariance of the draws, and HC3, of the scores (d, d)."""
+        return self.total(_covariances, self.inverse)
+
+    def freedoms(self, along: Array) -> Array:
+        """See `RowScores`."""
+        return _freedoms(self.information, *self.total(_terms, self.inverse, along))
+
+
+AnyScores = RowScores | UnitScores | SummedScores
+
+
+def _jet(layout: Layout, kept: Array, theta: Array) -> tuple[Array, Array]:
+    """Scores (k, m) and informations (k, k, m) of the rows of each cell."""
+    _, score, curvature = layout.cell_pairs.log_jet(theta[:, None])
+    return kept * score[..., 0], -kept * curvature[..., 0]
+
+
+def _informations(layout: Layout, kept: Array, theta: Array) -> Sums:
+    return (_pulled(layout, _jet(layout, kept, theta)[1]),)
+
+
+def _covariances(layout: Layout, kept: Array, theta: Array, inverse: Array) -> Sums:
+    return RowScores(layout, *_jet(layout, kept, theta), inverse).covariances()
+
+
+def _terms(layout: Layout, kept: Array, theta: Array, inverse: Array, along: Array) -> Sums:
+    return RowScores(layout, *_jet(layout, kept, theta), inverse).terms(along)
 
 
 def _pulled(layout: Layout, weights: Array) -> Array:
@@ -144,21 +229,12 @@ def _alone(information: Array, leverage: Array) -> Array:
     return np.linalg.inv(np.eye(share.shape[1]) - share)
 
 
-def _freedom(
-    layout: Layout, information: Array, leverage: Array, alone: Array, along: Array
-) -> float:
-    """Degrees of freedom of the variance of ``along @ score``, from HC3; ``along`` is (d,).
-
-    The terms q of a row are ``b' s`` with scores s at the estimate, whose covariances under the
-    model are ``b_i' C_i b_i [i = j] - g_i' inv(I) g_j``, ``g = z C b``.
-    """
-    linear, cells = layout.bound, layout.cells
-    at_x = [z @ along[part] for z, part in zip(linear.designs, linear.slices, strict=True)]
-    b = np.einsum("mab,am->bm", alone, np.array(at_x)[:, cells.x_index])
-    g = np.einsum("abm,bm->am", information, b)
-    own, pulled = (b * g).sum(0), np.einsum("am,abm,bm->m", g, leverage, g)
-    joint = np.linalg.solve(_pulled(layout, information), _pulled(layout, g[:, None] * g))
-    squares = cells.counts @ (own**2 - 2 * own * pulled) + np.trace(joint @ joint)
-    total = float((cells.counts @ (own - pulled)) ** 2)
+def _freedoms(information: Array, joint: Array, squares: Array, variances: Array) -> Array:
+    """Degrees of freedom (D,) of variances from HC3, from `RowScores.terms`."""
+    shared = np.linalg.solve(information, joint)
+    all_squares = squares + np.trace(shared @ shared, axis1=1, axis2=2)
+    total = variances**2
     # Without any spread of the terms the freedom is unlimited, and so is it where there are none.
-    return total / max(float(squares), total / _UNLIMITED, 1e-300)
+    least = np.maximum(total / _UNLIMITED, 1e-300)
+    freedom: Array = total / np.maximum(all_squares, least)
+    return freedom
