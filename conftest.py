@@ -13,12 +13,11 @@ SLOW = (
     # Pages that are run from top to bottom.
     "docs",
     # Clusters, servers and compilers that take seconds to start.
-    "src/tvdbayes/large/record.py",
-    "src/tvdbayes/large/fit.py",
     "src/tvdbayes/estimators/networks.py",
     "tests/test_cluster.py",
     "tests/test_contributing.py",
     "tests/test_dask.py",
+    "tests/test_dask_frames.py",
     "tests/test_device.py",
     "tests/test_networks_door.py",
     "tests/test_postgres.py",

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+import tvdbayes as tb
 from benchmarks._designs import logit
 from benchmarks._report import Table
-from tvdbayes.large.fit import fit_large
 
 _ROWS_OF_A_FILE = 1 << 20
+MOST = {False: 500_000, True: 500}
 
 
 def write(folder, n, p):
@@ -37,7 +38,8 @@ def rmse(found, truth):
     return float(np.sqrt(np.mean((found - truth) ** 2)))
 
 
-def measure(n, n_draws, n_workers, limit, p=10):
+def measure(n, n_draws, n_workers, limit, quick, p=10):
+    import dask.dataframe as dd
     from distributed import Client, LocalCluster
 
     formula = "y ~ " + " + ".join(f"x{j}" for j in range(1, p))
@@ -52,10 +54,11 @@ def measure(n, n_draws, n_workers, limit, p=10):
         )
         with workers as cluster, Client(cluster) as client:
             start = time.perf_counter()
-            fit = fit_large(formula, folder, client=client, n_draws=n_draws)
+            rows = dd.read_parquet(folder).repartition(partition_size="24MB")
+            fit = tb.fit(formula, rows, family="bernoulli", n_draws=n_draws, max_cells=MOST[quick])
             seconds = time.perf_counter() - start
             peaks = client.run(peak)
-    certified = float((np.r_[fit.status, fit.kld_status] == 0).mean())
+    certified = float((np.r_[fit.status, fit.posterior.kld_status] == 0).mean())
     return (
         n,
         n_draws,
@@ -64,7 +67,7 @@ def measure(n, n_draws, n_workers, limit, p=10):
         max(peaks.values()),
         peak(),
         rmse(fit.estimate, beta),
-        rmse(fit.kld_estimate, beta),
+        rmse(fit.posterior.kld_minimiser, beta),
         certified,
     )
 
@@ -72,14 +75,15 @@ def measure(n, n_draws, n_workers, limit, p=10):
 def run(quick=False):
     lines, n_workers = [], 1 if quick else 4
     for n, n_draws in ((1000, 3),) if quick else ((1_000_000, 50), (20_000_000, 50)):
-        lines.append(measure(n, n_draws, n_workers, "1.5GB"))
+        lines.append(measure(n, n_draws, n_workers, "1.5GB", quick))
         print(lines[-1], flush=True)
     Table(
         "large",
         "large",
         "Logit with ten columns on a local Dask cluster, rows in Parquet files, a tenth of them "
-        "leverage points: `fit_large` from the files to the posterior with its ordinary twin, "
-        "workers of one thread on two cores. Peak memory of the fattest worker and of the client; "
+        "leverage points: `fit` from the files (`dask.dataframe.read_parquet`) to the posterior "
+        "with its ordinary twin, workers of one thread on two cores. Peak memory of the fattest "
+        "worker and of the client; "
         "error of the point estimates; share of draws, robust and ordinary, with a certified "
         "minimum.",
         (

@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 import tvdbayes as tb
-from tvdbayes.data.dask import compute, partitions, tree
+from tvdbayes.data.dask import DaskSource
+from tvdbayes.data.parts import compute, partitions, tree
+from tvdbayes.data.table import Wanted
 
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
@@ -119,7 +121,7 @@ def test_bad_rows_are_named_with_their_partition(name):
     for column, value in change.items():
         data.loc[250, column] = value
     parts = dd.from_map(lambda k: data[k * 100 : k * 100 + 100], range(4), meta=data)
-    with pytest.raises(tb.DataError, match=f"In partition 2 of 4: .*{words}.*row 50"):
+    with pytest.raises(tb.DataError, match=f"In partition 2: .*{words}.*row 50"):
         tb.fit(FORMULA, parts, n_draws=0, exposure="years")
 
 
@@ -138,7 +140,7 @@ def test_requests_that_cannot_be_met_are_refused():
         tb.fit(FORMULA, data, n_draws=0).predict(data)
 
 
-def test_too_many_distinct_rows_are_noticed_before_all_partitions_are_read():
+def test_too_many_distinct_rows_are_noticed_before_all_partitions_are_read(monkeypatch):
     seen = []
 
     def part(number):
@@ -147,8 +149,9 @@ def test_too_many_distinct_rows_are_noticed_before_all_partitions_are_read():
 
     data = dd.from_map(part, range(40), meta=rows(1).astype({"age": float}))
     seen.clear()
-    with pytest.raises(tb.DataError, match="more than 250 distinct rows"):
-        tb.fit(FORMULA, data, max_cells=250)
+    monkeypatch.setattr("tvdbayes.data.dask.sampled", lambda *_: seen.append("sampled"))
+    DaskSource(data, 250).group(Wanted(["age"], ["age"], None, "error", ()))
+    assert seen[-1] == "sampled"
     assert len(seen) < 20
 
 

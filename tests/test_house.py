@@ -67,7 +67,7 @@ def members(record):
 
 
 ROOMS = ("bounds", "plan", "plots")
-RECORDS = ("Fit", "LargeFit", "Posterior")
+RECORDS = ("Fit", "Posterior")
 PUBLIC = [
     *(name for name in tvdbayes.__all__ if name != "__version__"),
     *(f"{room}.{name}" for room in ROOMS for name in import_module(f"tvdbayes.{room}").__all__),

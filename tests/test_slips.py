@@ -147,39 +147,23 @@ def test_an_engine_names_the_value(data, tmp_path):
         fit_to("y ~ x", str(path), engine="duckdb")
 
 
-@pytest.fixture(scope="module")
-def client():
-    distributed = pytest.importorskip("distributed")
-    with distributed.Client(processes=False, n_workers=1, dashboard_address=":0") as there:
-        yield there
-
-
-@pytest.mark.parametrize("column", ["x", "y"])
-def test_pieces_on_a_cluster_name_the_cell(data, client, tmp_path, column):
+def test_partitions_of_dask_name_the_cell(data):
     dd = pytest.importorskip("dask.dataframe")
-    pieces = dd.from_pandas(spoilt(data, column), npartitions=3)
-    path = tmp_path / "data.csv"
-    spoilt(data, column, row=110).to_csv(path, index=False)
-    for given, row, size in ((pieces, 17, 1 << 18), (path, 110, 1 << 18), (path, 110, 1)):
-        with pytest.raises(tb.DataError) as caught:
-            tb.fit_large(
-                "y ~ x", given, client=client, family="poisson", n_draws=1, chunk_rows=size
-            )
-        assert f"1 of 120 is not (first: 3O in row {row})" in str(caught.value)
-        # Found at the first look: what `fit` says of the sample does not apply to all rows.
-        assert "missing=" not in str(caught.value)
+    pieces = dd.from_pandas(spoilt(data, "x"), npartitions=3)
+    with pytest.raises(tb.DataError, match=r"1 of .* is not \(first: 3O in distinct row"):
+        tb.fit("y ~ x", pieces, family="poisson", n_draws=1)
 
 
-def test_categories_on_purpose_of_any_name_on_a_cluster(data, client):
+def test_categories_on_purpose_of_any_name_in_dask(data):
     dd = pytest.importorskip("dask.dataframe")
     levels = np.array(["0", "1", "2+"])
     whole = pd.concat([data[data["x"] < 3]] * 5, ignore_index=True)
     odd = pd.DataFrame({"N.y": whole["y"], "x:b (1)": levels[whole["x"]]})
     pieces = dd.from_pandas(odd, npartitions=2)
-    options = {"client": client, "family": "poisson", "n_draws": 0}
-    with pytest.raises(tb.DataError, match=r"2\+ in row 2\).*C\(`x:b \(1\)`\)"):
-        tb.fit_large("N.y ~ `x:b (1)`", pieces, **options)
-    fit = tb.fit_large("N.y ~ C(`x:b (1)`)", pieces, **options)
+    options = {"family": "poisson", "n_draws": 0}
+    with pytest.raises(tb.DataError, match=r"2\+ in distinct row \d+\).*C\(`x:b \(1\)`\)"):
+        tb.fit("N.y ~ `x:b (1)`", pieces, **options)
+    fit = tb.fit("N.y ~ C(`x:b (1)`)", pieces, **options)
     assert fit.param_names[-1] == "C(x:b (1))[T.2+]"
-    rows = fit.whole.encode({"x:b (1)": ["1", "2+", "0"]})
+    rows = fit.encode({"x:b (1)": ["1", "2+", "0"]})
     assert rows.tolist() == [[1, 1, 0], [1, 0, 1], [1, 0, 0]]

@@ -34,8 +34,6 @@ from tvdbayes.fitting import Fit as Fit
 from tvdbayes.fitting import compare as compare
 from tvdbayes.fitting import fit as fit
 from tvdbayes.fitting import load as load
-from tvdbayes.large.fit import fit_large as fit_large
-from tvdbayes.large.record import LargeFit as LargeFit
 from tvdbayes.models.families import Bernoulli as Bernoulli
 from tvdbayes.models.families import BetaBinomial as BetaBinomial
 from tvdbayes.models.families import Binomial as Binomial

@@ -4,34 +4,23 @@ Each partition becomes its distinct rows with counts, and these are joined. Form
 in this process, on the distinct rows, as for tables in a database.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 
 import pandas as pd
 
-from tvdbayes._errors import (
-    DataError,
-    MemoryBudgetError,
-    MissingRowsWarning,
-    SettingsError,
-    TVDBayesError,
-    warn,
-)
+from tvdbayes._errors import DataError, MissingRowsWarning, warn
 from tvdbayes._validate import rows_left_out, whole_number
 from tvdbayes.data.frames import open_frame
+from tvdbayes.data.parts import compute, joined_frames, partitions, tree
+from tvdbayes.data.sample import sampled
 from tvdbayes.data.table import AbstractSource, Table, Wanted, count_name, require_unique
-
-Part = TypeVar("Part")
-
-_BRANCHES = 8
-"""Results that one task joins."""
 
 
 @dataclass(frozen=True, eq=False)
 class DaskSource(AbstractSource):
-    """A Dask DataFrame that is grouped; refused if it has too many distinct rows."""
+    """A Dask DataFrame that is grouped; with too many distinct rows for that, a sample of it."""
 
     data: Any
     max_cells: int
@@ -49,14 +38,10 @@ class DaskSource(AbstractSource):
 
     def group(self, wanted: Wanted) -> Table:
         found = self._grouped(wanted)
+        if found.frame is None:
+            return sampled(self.data[wanted.every], wanted)
         if found.n_gaps:
             warn(rows_left_out(found.n_gaps, found.n_rows), MissingRowsWarning)
-        if found.frame is None:
-            raise DataError(
-                f"The columns in use have more than {self.max_cells:,} distinct rows, which are "
-                "not read into memory. Round continuous columns, fit all rows on a cluster "
-                "(tvdbayes.fit_large), read a sample into a data frame, or raise max_cells=."
-            )
         if not found.n_rows:
             raise DataError("Found data with 0 sample(s): 0 rows. Check that they were read.")
         table = open_frame(found.frame).table(wanted.used, count_name(wanted.used), "error")
@@ -118,21 +103,9 @@ def _join(parts: Sequence[_Grouped]) -> _Grouped:
 
 def _together(frames: Sequence[pd.DataFrame], wanted: Wanted, most: int) -> pd.DataFrame | None:
     """The distinct rows of several tables of distinct rows."""
-    for name in wanted.used:
-        if len({_levels(frame[name]) for frame in frames}) > 1:
-            raise DataError(
-                f"The category {name!r} has other levels in other partitions. Call "
-                "data.categorize() first, or make the column text."
-            )
     name = count_name(wanted.used)
-    joined = open_frame(pd.concat(frames, ignore_index=True))
-    return _few(joined.table(wanted.used, name, "error"), name, most)
-
-
-def _levels(column: pd.Series) -> tuple[object, ...]:
-    """The levels of a category, in order."""
-    kind = column.dtype
-    return tuple(kind.categories) if isinstance(kind, pd.CategoricalDtype) else ()
+    table = open_frame(joined_frames(frames)).table(wanted.used, name, "error")
+    return _few(table, name, most)
 
 
 def _few(table: Table, name: str, most: int) -> pd.DataFrame | None:
@@ -144,58 +117,3 @@ def _few(table: Table, name: str, most: int) -> pd.DataFrame | None:
         for column, levels in table.declared.items()
     }
     return table.frame.assign(**declared, **{name: table.counts})
-
-
-def dask_module(name: str) -> Any:
-    """The module "dask" or "distributed", or an error that says how to get it."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise SettingsError("Rows in Dask need it. Run: pip install 'tvdbayes[dask]'") from error
-
-
-def partitions(data: Any, work: Callable[..., Any], *more: Any) -> list[Any]:
-    """For each partition a task for ``work(frame, *more)``; errors name the partition."""
-    delayed = dask_module("dask").delayed
-    task, shared = delayed(_on_partition, pure=False), delayed((work, more), pure=False)
-    parts = data.to_delayed()
-    return [task(part, number, len(parts), shared) for number, part in enumerate(parts)]
-
-
-def _on_partition(part: pd.DataFrame, number: int, n: int, shared: Any) -> Any:
-    work, more = shared
-    try:
-        return work(part, *more)
-    except TVDBayesError as error:
-        raise type(error)(f"In partition {number} of {n}: {error}") from error
-
-
-def tree(parts: Sequence[Any], join: Callable[[Sequence[Any]], Any]) -> Any:
-    """A task that joins the results of tasks, eight neighbours at a time.
-
-    Its shape depends on the number of parts alone, so that sums are the same wherever they are
-    computed.
-    """
-    task = dask_module("dask").delayed(join, pure=False)
-    while len(parts) > 1:
-        parts = [task(list(parts[at : at + _BRANCHES])) for at in range(0, len(parts), _BRANCHES)]
-    return parts[0]
-
-
-def compute(task: Any) -> Any:
-    """The result of a task, computed where Dask's settings or the client in use say."""
-    try:
-        return task.compute()
-    except TVDBayesError as error:
-        # A client keeps the error, and its traceback would keep rows in memory.
-        copied = type(error)(str(error))
-        error.__traceback__ = None
-        raise copied from None
-    except Exception as error:
-        if type(error).__name__ != "KilledWorker":
-            raise
-        raise MemoryBudgetError(
-            "Workers were lost again and again over the same rows, most likely for want of "
-            "memory. Give each worker more memory, or make partitions smaller "
-            "(data.repartition)."
-        ) from error

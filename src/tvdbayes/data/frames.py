@@ -240,10 +240,10 @@ class FrameSource(AbstractSource):
                 warn(rows_left_out(n - int(kept.sum()), n), MissingRowsWarning)
         counts = np.ones(n)
         if weights is not None:
-            counts = _weights(columns[weights], weights, kept)
+            counts = row_weights(columns[weights], weights, kept)
             kept &= ~(counts == 0)
         for name in used:
-            _require_present(columns[name], name, kept)
+            require_present(columns[name], name, kept)
         rows = np.flatnonzero(kept)
         frame = pd.DataFrame({name: columns[name].to_numpy()[rows] for name in used}, copy=False)
         declared = {}
@@ -375,7 +375,8 @@ def _codes(column: pd.Series, name: str) -> tuple[IntArray, int]:
     return codes.astype(np.intp), len(levels)
 
 
-def _require_present(column: pd.Series, name: str, kept: BoolArray) -> None:
+def require_present(column: pd.Series, name: str, kept: BoolArray) -> None:
+    """Raise where one of the rows that are kept has a gap, or a number that is not finite."""
     missing, fault = column.isna().to_numpy() & kept, has_gaps
     if column.dtype.kind == "f":
         missing |= ~np.isfinite(column.to_numpy()) & kept
@@ -384,7 +385,8 @@ def _require_present(column: pd.Series, name: str, kept: BoolArray) -> None:
         raise fault(name, listing(missing, column.to_numpy(dtype=object), "row"), REPAIR_OR_DROP)
 
 
-def _weights(column: pd.Series, name: str, kept: BoolArray) -> Array:
+def row_weights(column: pd.Series, name: str, kept: BoolArray) -> Array:
+    """The weights of rows from their column, 0 for those that are not kept."""
     if column.dtype.kind not in "biuf":
         wrong = no_numbers(column) & ~column.isna().to_numpy()
         found = (
@@ -393,7 +395,7 @@ def _weights(column: pd.Series, name: str, kept: BoolArray) -> Array:
             else f"got numbers written as text (first: {column.iloc[0]!r}). Convert it"
         )
         raise not_numbers(name, f"{found} first.")
-    _require_present(column, name, kept)
+    require_present(column, name, kept)
     counts = np.where(kept, column.to_numpy(float), 0.0)
     check_weights(counts)
     return counts

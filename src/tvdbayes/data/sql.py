@@ -180,8 +180,8 @@ class SqlSource(AbstractSource):
             f"The columns in use have {n_cells:,} distinct rows; at most {self.max_cells:,} are "
             "read into memory. Most values: "
             + ", ".join(f"{name} ({counts[name]:,})" for name in widest)
-            + f". {grid}, fit all rows on a cluster (tvdbayes.fit_large), read a sample into a "
-            "data frame, or raise max_cells=."
+            + f". {grid}, fit all rows as a Dask DataFrame, read a sample into a data "
+            "frame, or raise max_cells=."
         )
 
 

@@ -50,6 +50,8 @@ class Table:
         The levels of each category in their order, those that no row has included.
     library : str
         Whose data frame the rows came in; "pandas" where they came in none.
+    rest : optional
+        All rows, where these are a sample of them, see `sample`.
     """
 
     frame: pd.DataFrame
@@ -63,6 +65,7 @@ class Table:
     coarsening: Coarsening | None = None
     declared: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
     library: Library = "pandas"
+    rest: Any = None
 
     def listing(self, wrong: BoolArray, values: Any) -> str:
         """Say how many input rows are wrong, and name the first, from flags of distinct rows."""

@@ -1,6 +1,7 @@
-"""How well a fit describes its data, and how well it predicts rows, also those held out."""
+"""How well a fit describes its data, how well it predicts rows, also held out; and for ArviZ."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from tvdbayes.data.sources import Data, open_data
 from tvdbayes.fitting.misfit import levels_of
 from tvdbayes.fitting.predictions import new_cells
 from tvdbayes.fitting.progress import progress_bar
-from tvdbayes.results.base import AbstractFit
+from tvdbayes.results.base import AbstractFit, needs_rows, require_rows
 from tvdbayes.results.checks import (
     ByGroup,
     Calibration,
@@ -23,6 +24,7 @@ from tvdbayes.results.checks import (
     rootogram,
 )
 from tvdbayes.results.scores import HeldOut, Scores, cross_validate, leave_one_out, score
+from tvdbayes.results.tree import for_arviz, to_tree
 
 
 class GoodnessAnswers(AbstractFit):
@@ -32,6 +34,7 @@ class GoodnessAnswers(AbstractFit):
     probability is meant, the last unless given.
     """
 
+    @needs_rows
     def rootogram(self, interval: float = 0.9, *, ordinary: bool = False) -> Rootogram:
         """How often each outcome was seen, and how often the model expects it.
 
@@ -49,6 +52,7 @@ class GoodnessAnswers(AbstractFit):
         robust = rootogram(self.posterior, interval)
         return rootogram(self.posterior.twin, interval, like=robust) if ordinary else robust
 
+    @needs_rows
     def calibration(
         self, n_bins: int = 10, *, level: str | None = None, ordinary: bool = False
     ) -> Calibration:
@@ -67,6 +71,7 @@ class GoodnessAnswers(AbstractFit):
         """
         return calibration(self._side(ordinary), n_bins, level)
 
+    @needs_rows
     def pit(self, n_bins: int = 10, *, ordinary: bool = False) -> PitHistogram:
         """Histogram of the probability integral transform: flat if the model is right.
 
@@ -82,6 +87,7 @@ class GoodnessAnswers(AbstractFit):
         """
         return pit_histogram(self._side(ordinary), n_bins)
 
+    @needs_rows
     def residuals(
         self, *, seed: int | np.random.Generator | None = None, ordinary: bool = False
     ) -> Array:
@@ -97,6 +103,7 @@ class GoodnessAnswers(AbstractFit):
         """
         return quantile_residuals(self._side(ordinary), self.cell_of_row, seed)
 
+    @needs_rows
     def observed(
         self, by: str | Sequence[object], *, level: str | None = None, ordinary: bool = False
     ) -> ByGroup:
@@ -147,9 +154,11 @@ class GoodnessAnswers(AbstractFit):
         """
         posterior = self._side(ordinary)
         if new is None:
+            require_rows(self, "score() without new rows")
             return score(posterior)
         return score(posterior, new_cells(self, open_data(new)))
 
+    @needs_rows
     def leave_one_out(self, *, n_draws: int = 200) -> HeldOut:
         """Scores of each row by the fit to all others: one refit for each distinct row.
 
@@ -166,6 +175,7 @@ class GoodnessAnswers(AbstractFit):
         with progress_bar(None, "leaving out") as report:
             return leave_one_out(self.posterior, n_draws=n_draws, progress=report)
 
+    @needs_rows
     def cross_validate(self, n_folds: int = 10, *, n_draws: int = 200) -> HeldOut:
         """Scores of each row by the fit to the other folds; see `leave_one_out`.
 
@@ -182,3 +192,66 @@ class GoodnessAnswers(AbstractFit):
         """
         with progress_bar(None, f"{n_folds} folds") as report:
             return cross_validate(self.posterior, n_folds, n_draws=n_draws, progress=report)
+
+    @needs_rows
+    def to_arviz(
+        self,
+        *,
+        by_row: bool | None = None,
+        log_likelihood: bool = True,
+        posterior_predictive: bool = True,
+        ordinary: bool = False,
+    ) -> Any:
+        """The draws for ArviZ, as the installed version takes them.
+
+        The groups are ``posterior`` (``beta`` by parameter), ``likelihood_fit`` (the same of the
+        likelihood fit on the same random weights), ``sample_stats`` (how each draw was found;
+        ``status`` are codes of `Status`), ``observed_data``, ``constant_data``, and, by row,
+        ``log_likelihood`` and ``posterior_predictive``. To compare both fits by a function that
+        looks at one posterior, give it a tree of each: ``arviz.plot_forest``, ``arviz.compare``.
+
+        ``arviz.loo`` assumes draws from a density that is proportional to a prior times the
+        likelihood of all rows. Draws here are estimates on randomly weighted rows. For
+        ``divergence="kld"`` and a model that holds the two are alike with many rows; robust draws
+        hardly depend on wrong rows, and there ``arviz.loo`` only says how well the draws predict
+        rows that they were fitted to. `leave_one_out` fits again without each row.
+
+        It needs ``pip install 'tvdbayes[arviz]'``.
+
+        Parameters
+        ----------
+        by_row : bool, optional
+            Whether data and log-likelihood have an entry for each row, a row of weight 2 being two
+            rows. If not, the data are by cell, ``constant_data.counts`` says how many rows each
+            cell stands for, and there are no log-likelihood and no new outcomes, since ArviZ would
+            take a cell for one observation. Unless given it is by row, where weights are whole
+            numbers and the log-likelihood takes at most 256 MiB.
+        log_likelihood : bool
+            Whether to compute it.
+        posterior_predictive : bool
+            Whether to sample a new outcome of each row under each draw, as `sample` does.
+        ordinary : bool
+            Whether the tree is that of the likelihood fit.
+
+        Returns
+        -------
+        xarray.DataTree, or arviz.InferenceData with ArviZ before 1.0
+
+        Examples
+        --------
+        >>> import tvdbayes as tb
+        >>> tree = tb.fit("visits ~ age", tb.example_data(), n_draws=20).to_arviz()
+        >>> tree["likelihood_fit"]["beta"].sizes == tree["posterior"]["beta"].sizes
+        True
+        >>> dict(tree["log_likelihood"]["y"].sizes)
+        {'chain': 1, 'draw': 20, 'row': 1000}
+        """
+        made = to_tree(
+            self._side(ordinary),
+            by_row=by_row,
+            cell_of_row=self.cell_of_row,
+            log_likelihood=log_likelihood,
+            posterior_predictive=posterior_predictive,
+            attrs={"formula": self.formula},
+        )
+        return for_arviz(made)

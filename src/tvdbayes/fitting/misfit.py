@@ -14,7 +14,7 @@ from tvdbayes._validate import probability
 from tvdbayes.bounds import misfit_split
 from tvdbayes.data.sources import native_frame
 from tvdbayes.fitting.progress import progress_bar
-from tvdbayes.results.base import AbstractFit
+from tvdbayes.results.base import AbstractFit, needs_rows
 from tvdbayes.results.misfit import (
     Certificate,
     Misfit,
@@ -47,6 +47,7 @@ class MisfitAnswers(AbstractFit):
         """
         return replicates_of(self, N_REPLICATES)
 
+    @needs_rows
     def misfit(
         self,
         interval: float = 0.9,
@@ -113,6 +114,7 @@ class MisfitAnswers(AbstractFit):
             wrong_unknown=route == "ordinary",
         )
 
+    @needs_rows
     def rows(self, *, false_alarm: float = 0.05, n_replicates: int = 200) -> Any:
         """Which rows the model cannot explain: one line for each input row, in input order.
 
@@ -156,6 +158,7 @@ class MisfitAnswers(AbstractFit):
         """
         return native_frame(self._rows(false_alarm, n_replicates), self.data.library)
 
+    @needs_rows
     def suspicious_rows(self, *, false_alarm: float = 0.05, n_replicates: int = 200) -> Any:
         """The rows of `rows`, the most suspicious first, and equal ones in one line.
 
@@ -177,6 +180,7 @@ class MisfitAnswers(AbstractFit):
         found = suspicious_of(self, self._rows(false_alarm, n_replicates))
         return native_frame(found, self.data.library, index="row")
 
+    @needs_rows
     def cells(self, *, false_alarm: float = 0.05, n_replicates: int = 200) -> Any:
         """The same for each cell (distinct covariates with an outcome).
 
@@ -201,6 +205,7 @@ class MisfitAnswers(AbstractFit):
         known = pd.DataFrame({**columns, "outcome": outcome, "count": cells.counts})
         return native_frame(noted(pd.concat([known, scores], axis=1), self), self.data.library)
 
+    @needs_rows
     def sensitivity(self, names: Sequence[str] | None = None) -> Sensitivities:
         """What each coefficient can be if a share of the rows is wrong, and when its sign is lost.
 
@@ -228,6 +233,7 @@ class MisfitAnswers(AbstractFit):
             found = sensitivity(self.posterior, noise, names, progress=report)
         return Sensitivities(found, self.data.library)
 
+    @needs_rows
     def drop_worst(self, shares: Sequence[float] = (0.0, 0.01, 0.02, 0.05, 0.1)) -> DropWorst:
         """Estimates, robust and ordinary, without the rows that are hardest to explain.
 

@@ -17,7 +17,7 @@ from tvdbayes.data.table import Table
 from tvdbayes.formula.columns import codes, numbers
 from tvdbayes.formula.design import Design
 from tvdbayes.models.families import AbstractFamily
-from tvdbayes.results.base import AbstractFit, new_rows
+from tvdbayes.results.base import AbstractFit, new_rows, require_rows
 from tvdbayes.results.prediction import (
     NewRows,
     likely_pmf,
@@ -215,6 +215,7 @@ def _asked(
 ) -> tuple[NewRows, IntArray, "pd.Index[Any]", Library]:
     """Rows that can be predicted, their places among all rows, what all are called, the library."""
     if new is None:
+        require_rows(fit, "predictions without new rows")
         cells, kept = fit.posterior.cells, np.flatnonzero(fit.cell_of_row >= 0)
         rows = NewRows(cells, cells.x_index[fit.cell_of_row[kept]])
         return rows, kept, pd.RangeIndex(len(fit.cell_of_row)), fit.data.library

@@ -31,7 +31,6 @@ from tvdbayes.formula.guard import read_formula
 from tvdbayes.formula.matrix import as_written, column_of, quoted, readable
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.results.base import Rounded
-from tvdbayes.results.tree import for_arviz, to_tree
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.summary import IntervalKind, Summary
 from tvdbayes.storage import FORMS, Form, StorageError, form_of, read_record, write_record
@@ -59,6 +58,10 @@ class Fit(PlotAnswers, ReportAnswers, PredictionAnswers, MethodsAnswers, UpdateA
         Columns that others determine, left out by ``collinear="drop"``.
     rounded : Rounded or None
         What rounding continuous columns in an engine has done, where that was asked for.
+    sample_fit : Fit or None
+        Where all rows stayed with Dask: the fit of the sample of them that was read. Draws are then
+        those of all rows, and cells and data those of the sample; answers that look at every row
+        are asked of the sample.
 
     Examples
     --------
@@ -68,6 +71,8 @@ class Fit(PlotAnswers, ReportAnswers, PredictionAnswers, MethodsAnswers, UpdateA
     >>> fit.predict(new)["mean"].round().tolist()  # the truth: 1.1 and 4.5
     [1.0, 4.0]
     """
+
+    sample_fit: "Fit | None" = None
 
     def summary(
         self,
@@ -99,7 +104,11 @@ class Fit(PlotAnswers, ReportAnswers, PredictionAnswers, MethodsAnswers, UpdateA
         array([0.95, 1.37, 0.58])
         """
         found = self.posterior.summary(interval, kind=kind, rope=rope, exponentiate=exponentiate)
-        return replace(found, library=self.data.library)
+        found = replace(found, library=self.data.library)
+        if self.sample_fit is None or not found.note:
+            return found
+        counted = f"Of {len(self.cell_of_row):,} rows that were read, of {self.n_rows:,}:"
+        return replace(found, note=f"{counted} {found.note}")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fit to a file, which `tvdbayes.load` reads; it holds no code and no pickle.
@@ -116,70 +125,9 @@ class Fit(PlotAnswers, ReportAnswers, PredictionAnswers, MethodsAnswers, UpdateA
         """
         write_record(self, path, _forms())
 
-    def to_arviz(
-        self,
-        *,
-        by_row: bool | None = None,
-        log_likelihood: bool = True,
-        posterior_predictive: bool = True,
-        ordinary: bool = False,
-    ) -> Any:
-        """The draws for ArviZ, as the installed version takes them.
-
-        The groups are ``posterior`` (``beta`` by parameter), ``likelihood_fit`` (the same of the
-        likelihood fit on the same random weights), ``sample_stats`` (how each draw was found;
-        ``status`` are codes of `Status`), ``observed_data``, ``constant_data``, and, by row,
-        ``log_likelihood`` and ``posterior_predictive``. To compare both fits by a function that
-        looks at one posterior, give it a tree of each: ``arviz.plot_forest``, ``arviz.compare``.
-
-        ``arviz.loo`` assumes draws from a density that is proportional to a prior times the
-        likelihood of all rows. Draws here are estimates on randomly weighted rows. For
-        ``divergence="kld"`` and a model that holds the two are alike with many rows; robust draws
-        hardly depend on wrong rows, and there ``arviz.loo`` only says how well the draws predict
-        rows that they were fitted to. `leave_one_out` fits again without each row.
-
-        It needs ``pip install 'tvdbayes[arviz]'``.
-
-        Parameters
-        ----------
-        by_row : bool, optional
-            Whether data and log-likelihood have an entry for each row, a row of weight 2 being two
-            rows. If not, the data are by cell, ``constant_data.counts`` says how many rows each
-            cell stands for, and there are no log-likelihood and no new outcomes, since ArviZ would
-            take a cell for one observation. Unless given it is by row, where weights are whole
-            numbers and the log-likelihood takes at most 256 MiB.
-        log_likelihood : bool
-            Whether to compute it.
-        posterior_predictive : bool
-            Whether to sample a new outcome of each row under each draw, as `sample` does.
-        ordinary : bool
-            Whether the tree is that of the likelihood fit.
-
-        Returns
-        -------
-        xarray.DataTree, or arviz.InferenceData with ArviZ before 1.0
-
-        Examples
-        --------
-        >>> import tvdbayes as tb
-        >>> tree = tb.fit("visits ~ age", tb.example_data(), n_draws=20).to_arviz()
-        >>> tree["likelihood_fit"]["beta"].sizes == tree["posterior"]["beta"].sizes
-        True
-        >>> dict(tree["log_likelihood"]["y"].sizes)
-        {'chain': 1, 'draw': 20, 'row': 1000}
-        """
-        made = to_tree(
-            self._side(ordinary),
-            by_row=by_row,
-            cell_of_row=self.cell_of_row,
-            log_likelihood=log_likelihood,
-            posterior_predictive=posterior_predictive,
-            attrs={"formula": self.formula},
-        )
-        return for_arviz(made)
-
     def __repr__(self) -> str:
-        return f"{self.formula}\n{self.posterior!r}"
+        of = "" if self.sample_fit is None else f"\nfitted to {self.n_rows:,} rows, of which these"
+        return f"{self.formula}\n{self.posterior!r}{of and of + ' were read'}"
 
     def _repr_html_(self) -> str:
         return f"<p><code>{escape(self.formula)}</code></p>{self.posterior._repr_html_()}"

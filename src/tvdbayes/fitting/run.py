@@ -15,10 +15,15 @@ from typing import TypeVar
 import numpy as np
 
 from tvdbayes._errors import (
+    BoundaryWarning,
     CoarseWarning,
+    ConvergenceWarning,
     DataError,
     Interrupted,
+    SeparationWarning,
     SettingsError,
+    SmallGroupsWarning,
+    TooFewRowsWarning,
     TVDBayesError,
     TVDBayesWarning,
     warn,
@@ -31,6 +36,7 @@ from tvdbayes.fitting.predictions import read_rows
 from tvdbayes.fitting.progress import Report, progress_bar
 from tvdbayes.formula.design import check_table
 from tvdbayes.formula.survey import SamplingColumns, Survey, survey
+from tvdbayes.large.fit import posterior_of_all, require_options
 from tvdbayes.models.predictors import Linear
 from tvdbayes.objective.divergences import KLD
 from tvdbayes.objective.partitions import Distinct
@@ -42,6 +48,12 @@ from tvdbayes.sampling.posterior import Posterior
 
 F = TypeVar("F", bound=AbstractFit)
 
+_OF_SIZE = (
+    *(BoundaryWarning, ConvergenceWarning, SeparationWarning),
+    *(SmallGroupsWarning, TooFewRowsWarning),
+)
+"""What is said of a sample that only concerns its size."""
+
 _NEARLY_ALL = 1 - 1e-6
 _ELEMENTS = 4_000_000
 
@@ -49,6 +61,8 @@ _ELEMENTS = 4_000_000
 def fit_with(formula: str, data: Data, options: Options, kind: type[F]) -> F:
     """The fit that these options ask for, as a record of this kind; see `fit`."""
     found = survey_of(formula, data, options)
+    if found.rest is not None:
+        return _of_all_rows(found, options, kind)
     try:
         with progress_bar(options.progress, f"{options.n_draws} draws") as report:
             posterior = draw(found, options, report)
@@ -56,6 +70,23 @@ def fit_with(formula: str, data: Data, options: Options, kind: type[F]) -> F:
         raise Interrupted(str(stop), fit_of(found, stop.partial, options, kind)) from stop
     made = fit_of(found, posterior, options, kind)
     return made if found.coarsening is None else told_of_rounding(made, found.coarsening)
+
+
+def _of_all_rows(found: Survey, options: Options, kind: type[F]) -> F:
+    """The fit of rows that stay with Dask, with that of the sample which was read."""
+    assert found.rest is not None
+    require_options(options, found.model)
+    with warnings.catch_warnings():
+        for concern in _OF_SIZE:
+            warnings.simplefilter("ignore", concern)
+        posterior = draw(found, replace(options, progress=False), None)
+    sample = fit_of(found, posterior, options, kind)
+    with progress_bar(options.progress, f"{options.n_draws} draws of all rows") as report:
+        whole = posterior_of_all(found, posterior, options, report)
+    rest, made = found.rest, fit_of(found, whole, options, kind)
+    n_dropped = rest.n_rows - rest.n_kept
+    data = replace(made.data, n_grouped=rest.n_rows, n_dropped=n_dropped)
+    return replace(made, data=data, sample_fit=sample)
 
 
 def survey_of(formula: str, data: Data, options: Options) -> Survey:

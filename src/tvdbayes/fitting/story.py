@@ -11,7 +11,7 @@ from tvdbayes._typing import BoolArray
 from tvdbayes.fitting.clusters import ClusterAnswers
 from tvdbayes.fitting.effects import EffectAnswers, levels_of_column
 from tvdbayes.report import INTERVAL, Averages, Story, covariates, listed, render
-from tvdbayes.results.base import AbstractFit
+from tvdbayes.results.base import AbstractFit, needs_rows
 from tvdbayes.results.findings import Check, Finding, Level, better_family, flat_ranges
 from tvdbayes.results.misfit import Misfit
 from tvdbayes.results.rows import suspicious_of
@@ -211,6 +211,7 @@ def _others(fit: AbstractFit) -> Found:
 class ReportAnswers(EffectAnswers, ClusterAnswers):
     """Methods of `Fit` that look for problems, and that write a page of the answers."""
 
+    @needs_rows
     def check(self, *, misfit: bool = True) -> Check:
         """What is good and what is doubtful about this fit, in plain words.
 
@@ -238,6 +239,7 @@ class ReportAnswers(EffectAnswers, ClusterAnswers):
         looked_at = misfit and self.posterior.n_draws > 1 and self.posterior.prior is None
         return check(self, self.misfit() if looked_at else None)
 
+    @needs_rows
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write one self-contained HTML page about this fit, which must have coefficients.
 

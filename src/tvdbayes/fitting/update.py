@@ -18,7 +18,7 @@ from tvdbayes.data.sources import Data, open_source
 from tvdbayes.data.table import AbstractSource, Table, Wanted
 from tvdbayes.fitting.run import fit_with
 from tvdbayes.formula.columns import refuse_slips
-from tvdbayes.results.base import AbstractFit
+from tvdbayes.results.base import AbstractFit, needs_rows
 from tvdbayes.sampling.options import DEFAULTS
 
 _OF_SOURCES = ("engine", "grid", "max_cells")
@@ -36,6 +36,7 @@ _WORDS = {
 class UpdateAnswers(AbstractFit):
     """The method of `Fit` that adds rows."""
 
+    @needs_rows
     def update(
         self,
         new: Data,

@@ -12,6 +12,7 @@ from tvdbayes._validate import one_of
 from tvdbayes.data.cells import Cells, Compressed, compress
 from tvdbayes.data.fit_data import Column, FitData
 from tvdbayes.data.grid import Coarsening
+from tvdbayes.data.sample import AllRows
 from tvdbayes.data.sampling_units import Labels, SamplingUnits, relative_weights
 from tvdbayes.data.table import AbstractSource, Missing, Table
 from tvdbayes.formula.columns import family_and_outcome, numbers, offsets, trials_of
@@ -27,7 +28,8 @@ class Survey:
     """What a formula makes of a table of data; the fields of `Fit` of the same name are these.
 
     The model has `linear` for its predictor, which says which predictor uses which covariate, or a
-    network; `coarsening` is what rounding by an engine has done to the data.
+    network; `coarsening` is what rounding by an engine has done to the data, `rest` all rows where
+    these are a sample.
     """
 
     formula: str
@@ -40,6 +42,7 @@ class Survey:
     data: FitData
     coarsening: Coarsening | None
     units: SamplingUnits | None
+    rest: AllRows | None = None
 
 
 @dataclass(frozen=True)
@@ -153,7 +156,8 @@ def survey(
     )
     rows = table.of_input(made.cell_of_row)
     found = (formula, model, made.cells, design, linear, left_out, rows, data)
-    return Survey(*found, table.coarsening, sampling.units(table, made, stand_for))
+    units = sampling.units(table, made, stand_for)
+    return Survey(*found, table.coarsening, units, table.rest)
 
 
 def _read(

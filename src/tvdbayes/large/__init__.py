@@ -1,1 +1,1 @@
-"""Fits to rows that no single machine can hold."""
+"""Fits to rows that stay with Dask: every sum over rows is computed by chunk and added up."""

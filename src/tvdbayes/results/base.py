@@ -1,10 +1,14 @@
 """What a fit keeps, what is read off it without further work, and rows as its model sees them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from formulaic import ModelSpec
 
+from tvdbayes._errors import DataError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.fit_data import FitData
 from tvdbayes.data.table import Table
@@ -76,6 +80,24 @@ class Rounded:
         return f"{text}at most {much} ({name}), expected from {self.n_sample:,} unrounded rows."
 
 
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+Asked = TypeVar("Asked", bound="AbstractFit")
+
+
+def needs_rows(
+    answer: Callable[Concatenate[Asked, Given], Answer],
+) -> Callable[Concatenate[Asked, Given], Answer]:
+    """An answer that looks at every row, so that it cannot be had where rows stayed with Dask."""
+
+    @wraps(answer)
+    def asked(self: Asked, /, *args: Given.args, **options: Given.kwargs) -> Answer:
+        require_rows(self, f"{answer.__name__}()")
+        return answer(self, *args, **options)
+
+    return asked
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class AbstractFit:
     """The fields of `Fit`, which describes them; answers to questions are in its other bases."""
@@ -88,6 +110,7 @@ class AbstractFit:
     more_encodings: dict[str, ModelSpec] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     rounded: Rounded | None = None
+    sample_fit: "AbstractFit | None" = None
 
     @property
     def design(self) -> Design:
@@ -204,3 +227,12 @@ def new_rows(fit: AbstractFit, table: Table) -> NewRows:
         offset=None if offset is None else offset[table.index],
         trials=trials,
     )
+
+
+def require_rows(fit: AbstractFit, answer: str) -> None:
+    """Raise where an answer needs rows that stayed with Dask."""
+    if fit.sample_fit is not None:
+        raise DataError(
+            f"The {fit.n_rows:,} rows of this fit stayed with Dask; {answer} would look at each. "
+            f"Ask fit.sample_fit, the fit of the {len(fit.cell_of_row):,} rows that were read."
+        )

@@ -13,6 +13,7 @@ from tvdbayes.trimming.surplus import (
     good_share,
     kept_share,
     kept_shares,
+    tail_levels,
     tail_probability,
     unit_masses,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "kept_shares",
     "outcome_scores",
     "rarity_scores",
+    "tail_levels",
     "tail_probability",
     "trimmed_fit",
     "unit_masses",

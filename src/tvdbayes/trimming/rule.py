@@ -156,8 +156,8 @@ def trimmed_fit(
     the rows that are kept, ``least`` (m,) is the share of each cell that is no row but the mass of
     a prior, which is never dropped.
     """
-    least_ridge = min(_SEARCH_RIDGE, _ROWS_OF_RIDGE / layout.cells.n_obs)
-    search = _Search(layout, far_rows(layout.cells), max(ridge, least_ridge), least)
+    search_with = search_ridge(ridge, layout.cells.n_obs)
+    search = _Search(layout, far_rows(layout.cells), search_with, least)
     cells, far, central = layout.cells, search.far, search.central
     middle = search.fit(central, ordinary)
     starts: dict[Route, Array] = {
@@ -195,6 +195,11 @@ def trimmed_fit(
     without = layout.bound.to_user(alone[:, None])[:, 0]
     theta = weighted_fit(layout, cells.p * share, theta, ridge)
     return theta, KeptRows(share, route, far, agree or bend is not None, judged, bend, without)
+
+
+def search_ridge(ridge: float, n_obs: float) -> float:
+    """The penalty while rows to drop are looked for, at least the one beside the likelihood."""
+    return max(ridge, min(_SEARCH_RIDGE, _ROWS_OF_RIDGE / n_obs))
 
 
 @dataclass(frozen=True, eq=False)

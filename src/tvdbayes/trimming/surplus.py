@@ -88,9 +88,7 @@ def good_share(
     differ by more than chance. Such a unit keeps the mass that the model would give it if only the
     good part of its group were there. A cell in several groups has the mean of its shares.
     """
-    return layout.units.of_cells(
-        good_of_units(data, model, layout.units.group_of_unit, too_many)
-    )
+    return layout.units.of_cells(good_of_units(data, model, layout.units.group_of_unit, too_many))
 
 
 def good_of_units(

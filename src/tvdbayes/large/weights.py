@@ -1,7 +1,8 @@
 """Random weights of rows, computed again whenever they are needed and never stored.
 
-A weight depends only on the seed, the block of eight draws, the number of the chunk, and the place
-of the row in it, so a chunk that is lost and read again gets the same weights.
+A weight depends on the seed, the draw and the number of the row alone, so that it is the same
+however rows are cut into chunks. Rows that stand for several (``weights=``) have random numbers
+that depend on the first row of their chunk, too.
 """
 
 from dataclasses import dataclass
@@ -20,27 +21,23 @@ _AT_ONCE = 2048
 """Rows whose weights are made at a time, so that they are still in the cache when copied."""
 
 
+_PIECE = 1 << 14
+"""Rows whose weights come from one generator, for each block of draws."""
+
+
 class RowWeights:
-    """The weights of one chunk, for some draws, handed out from the first row on.
+    """The weights of one chunk, for some draws, handed out from its first row on.
 
     They are standard exponentials (the Bayesian bootstrap), in single precision: the logarithm of
     seven digits costs half of what numpy's exponentials do. Rows that count several times have
     Gamma(count).
     """
 
-    def __init__(self, seed: int, chunk: int, draws: IntArray) -> None:
-        self._draws = draws
-        self._generators = [
-            (
-                np.random.Generator(
-                    np.random.SFC64(
-                        np.random.SeedSequence(seed, spawn_key=(Stream.ROWS, int(block), chunk))
-                    )
-                ),
-                _Columns.of(draws, int(block)),
-            )
-            for block in np.unique(draws[draws >= 0] // _BLOCK)
-        ]
+    def __init__(self, seed: int, first: int, draws: IntArray) -> None:
+        self._seed, self._draws, self._first, self._row = seed, draws, first, first
+        blocks = [int(block) for block in np.unique(draws[draws >= 0] // _BLOCK)]
+        self._columns = [(block, _Columns.of(draws, block)) for block in blocks]
+        self._generators: list[np.random.Generator] = []
 
     def take(self, n: int, counts: Array | None) -> Array:
         """Weights (n, B) of the next n rows, which count so often."""
@@ -48,16 +45,41 @@ class RowWeights:
         plain = self._draws == UNWEIGHTED
         if plain.any():
             weights[:, plain] = 1.0 if counts is None else counts[:, None]
-        # Few rows at a time: what is made for them is still in the cache when it is copied.
-        for start in range(0, n, _AT_ONCE):
-            rows = weights[start : start + _AT_ONCE]
-            for rng, columns in self._generators:
-                if counts is None:
-                    made = _exponentials(rng, len(rows))
-                else:
-                    made = _gammas(rng, counts[start : start + _AT_ONCE])
+        at = 0
+        while at < n and self._columns:
+            inside = self._row % _PIECE
+            if counts is not None or not self._generators or not inside:
+                self._begin(inside, counts is not None)
+            # Few rows at a time: what is made for them is still in the cache when it is copied.
+            end = min(n, at + _AT_ONCE, at + _PIECE - inside)
+            rows = weights[at:end]
+            for rng, (_, columns) in zip(self._generators, self._columns, strict=True):
+                made = (
+                    _exponentials(rng, len(rows))
+                    if counts is None
+                    else _gammas(rng, counts[at:end])
+                )
                 rows[:, columns.into] = made[:, columns.of_block]
+            self._row += end - at
+            at = end
         return weights
+
+    def _begin(self, inside: int, counted: bool) -> None:
+        """Generators at the present row, so many rows inside its piece."""
+        if counted and self._generators:
+            return
+        key = (self._first, 1) if counted else (self._row // _PIECE, 0)
+        self._generators = [
+            np.random.Generator(
+                np.random.SFC64(
+                    np.random.SeedSequence(self._seed, spawn_key=(Stream.ROWS, block, *key))
+                )
+            )
+            for block, _ in self._columns
+        ]
+        if inside and not counted:
+            for rng in self._generators:
+                rng.random((inside, _BLOCK), np.float32)
 
 
 @dataclass(frozen=True, eq=False)

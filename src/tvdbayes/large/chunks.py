@@ -27,12 +27,13 @@ _ELEMENTS = 1 << 21
 class Chunk:
     """Some consecutive rows, encoded; what all rows have alike is left out.
 
-    Its weights depend on its number. Of x (n, p), y and the further columns (n,) whole numbers are
-    in the smallest type that holds them; offset, trials and counts are None where they are 0, 1 and
-    1. Groups (n, R) are those of each row in each partition; no two partitions share one.
+    Its weights depend on the number of its `first` row. Of x (n, p), y and the further columns (n,)
+    whole numbers are in the smallest type that holds them; offset, trials and counts are None where
+    they are 0, 1 and 1. Groups (n, R) are those of each row in each partition; no two partitions
+    share one.
     """
 
-    number: int
+    first: int
     x: Array
     y: Array
     offset: Array | None
@@ -46,10 +47,10 @@ class Chunk:
         return sum(column.nbytes for column in columns if column is not None)
 
     @classmethod
-    def of(cls, number: int, cells: Cells, groups: IntArray, *, counted: bool) -> "Chunk":
+    def of(cls, first: int, cells: Cells, groups: IntArray, *, counted: bool) -> "Chunk":
         """The rows of a table in which every row is its own x row; groups are (R, n)."""
         return cls(
-            number,
+            first,
             cells.x,
             _small(cells.y),
             cells.offset if cells.offset.any() else None,
@@ -57,13 +58,6 @@ class Chunk:
             cells.counts if counted else None,
             np.ascontiguousarray(groups.T.astype(np.min_scalar_type(int(groups.max())))),
         )
-
-    @classmethod
-    def empty(cls, number: int, n_columns: int, n_partitions: int) -> "Chunk":
-        """A chunk none of whose rows counts."""
-        none = np.zeros(0)
-        groups = np.zeros((0, n_partitions), np.intp)
-        return cls(number, np.zeros((0, n_columns)), none, None, None, none, groups)
 
     def cells(self, rows: slice, names: tuple[str, ...]) -> Cells:
         """Some rows as a table; every row is its own x row."""
@@ -87,7 +81,7 @@ def _small(values: Array) -> Array:
 class Rules:
     """What is the same for every chunk.
 
-    The family has one predictor. Coordinates are standardised by mean and spread of the small table
+    Coordinates are standardised by mean and spread of the small table
     `scale_on`. `n_groups` counts the groups of all partitions together. Bins hold all outcomes that
     occur, as do `trials` their numbers; there are none where one of two outcomes stands for both.
     """
@@ -99,6 +93,11 @@ class Rules:
     bins: Bins | None
     trials: Array
     seed: int
+
+    @property
+    def all_bins(self) -> Bins:
+        """The same, both of two outcomes included."""
+        return self.bins or Bins(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
 
     @property
     def n_bins(self) -> int:
@@ -152,6 +151,18 @@ class Batch:
         possible = self.layout.family.possible(np.ceil(y)[None], cells.trials[:, None])
         return np.broadcast_to(possible, (cells.n_x, y.size))
 
+    @property
+    def units(self) -> IntArray:
+        """The units (n, R) of each row and its outcome, where every outcome is compared."""
+        bins = self.rules.all_bins
+        number = bins.number(self.layout.cells.y)
+        if (number < 0).any():
+            raise DataError(
+                "The data changed while they were read: an outcome is below all that were there. "
+                "Fit again when the files are complete."
+            )
+        return self.groups.astype(np.intp) * bins.n_bins + number[:, None]
+
     def mass(self, weights: Array) -> Array:
         """What the pmf of each pair is multiplied with, (Q, B), from weights of rows (n, B)."""
         _, y, node_weight = self.rules.nodes
@@ -171,17 +182,9 @@ class Batch:
 
     def data(self, weights: Array) -> Array:
         """Mass of the data in each unit, (U, B), from weights of rows (n, B)."""
-        bins, y = self.rules.bins, self.layout.cells.y
-        if bins is None:
-            return self.total(weights * (y > 0)[:, None])
-        number = bins.number(y)
-        if (number < 0).any():
-            raise DataError(
-                "The data changed while they were read: an outcome is below all that were there. "
-                "Fit again when the files are complete."
-            )
-        units = self.groups.astype(np.intp) * bins.n_bins + number[:, None]
-        found: Array = self._ones(units).T @ weights
+        if self.rules.bins is None:
+            return self.total(weights * (self.layout.cells.y > 0)[:, None])
+        found: Array = self._ones(self.units).T @ weights
         return found
 
     @cached_property
@@ -217,8 +220,7 @@ def batches_of(chunk: Chunk, rules: Rules, n_draws: int) -> Iterator[Batch]:
     """The rows of a chunk, so many at a time as suit so many draws."""
     wanted = _ELEMENTS // (max(n_draws, 1) * rules.nodes[1].size)
     size = max(min(wanted, _MOST), _FEWEST)
-    # All rows of a chunk may have a weight of 0: an empty sum is valid.
-    for start in range(0, max(len(chunk.x), 1), size):
+    for start in range(0, len(chunk.x), size):
         rows = slice(start, start + size)
         cells = chunk.cells(rows, rules.scale_on.names)
         each = np.arange(cells.n_x)
@@ -228,12 +230,15 @@ def batches_of(chunk: Chunk, rules: Rules, n_draws: int) -> Iterator[Batch]:
 
 
 def spread_of(cells: Cells) -> Cells:
-    """Two rows with the mean and the spread of a table: all that standardising looks at."""
+    """Few rows with the mean and covariance of a table: what coordinates and a ridge look at."""
     weights = cells.x_counts / cells.n_obs
     mean = weights @ cells.x
     constant = np.ptp(cells.x, axis=0) == 0
+    away = cells.x - mean
+    size, axes = np.linalg.eigh((away.T * weights) @ away)
+    # Two rows on either side of the mean along each axis.
+    steps = (axes * np.sqrt(len(size) * np.maximum(size, 0.0))).T
+    x = np.concatenate([mean - steps, mean + steps])
     # A constant column must stay one to the last bit.
-    mean = np.where(constant, cells.x[0], mean)
-    spread = np.where(constant, 0.0, np.sqrt(weights @ (cells.x - mean) ** 2))
-    x = np.stack([mean - spread, mean + spread])
-    return Cells.by_row(x, np.zeros(2), names=cells.names)
+    x = np.where(constant, cells.x[0], x)
+    return Cells.by_row(x, np.zeros(len(x)), names=cells.names)

@@ -2,14 +2,15 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from tvdbayes._array import tiny
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.large.cluster.rows import AbstractRows
-from tvdbayes.large.cluster.sums import DataMasses, Gradient, Likelihood, Loss, ModelMasses
+from tvdbayes.large.rows import AbstractRows
+from tvdbayes.large.shares import Shares
+from tvdbayes.large.sums import DataMasses, Gradient, Likelihood, Loss, ModelMasses, Weights
 from tvdbayes.objective import GroupExpansion, Penalty, RowExpansion, RowPoint, gauss_newton
 from tvdbayes.objective._terms import AbstractComparison
 from tvdbayes.objective.divergences import TVD
@@ -63,11 +64,32 @@ class UnitMasses:
 
 
 @dataclass(frozen=True, eq=False)
+class RowMasses:
+    """The masses of reweighted rows, for draws (B,): the weight of a row, of which a share may be
+    kept, times `share` (B,).
+    """
+
+    draws: IntArray
+    share: Array
+    shares: Shares | None
+
+    @classmethod
+    def make(cls, rows: AbstractRows, draws: IntArray, shares: Shares | None = None) -> "RowMasses":
+        """Add up the weights of the draws with these numbers."""
+        (total,) = rows.total(Weights(draws, shares=shares))
+        return cls(draws, 1 / total, shares)
+
+    def take(self, index: IntArray) -> "RowMasses":
+        """The draws in these places."""
+        return RowMasses(self.draws[index], self.share[index], self.shares)
+
+
+@dataclass(frozen=True, eq=False)
 class _AbstractSummed(ABC):
     """B reweighted data sets to be matched by the model."""
 
     rows: AbstractRows
-    table: UnitMasses
+    table: Any
     penalty: Penalty
 
     compiled = None
@@ -80,7 +102,8 @@ class _AbstractSummed(ABC):
     @property
     def n_draws(self) -> int:
         """B."""
-        return self.table.draws.size
+        n: int = self.table.draws.size
+        return n
 
     def take(self, index: IntArray) -> Self:
         """The problems with these numbers."""
@@ -112,6 +135,7 @@ class SummedGroups(_AbstractSummed):
     `PooledUnits`.
     """
 
+    table: UnitMasses
     anchor: Array
     accuracy: Accuracy
 
@@ -169,13 +193,15 @@ class GroupsPoint:
 class SummedRows(_AbstractSummed):
     """Data compared with the model row by row: weighted maximum likelihood."""
 
+    table: RowMasses
+
     kinked = False
     accuracy = Accuracy(tau=0.0, decrement=1e-13, rounding=1e-14)
 
     def at(self, theta: Array) -> RowPoint:
         """Evaluate at (d, B)."""
         table = self.table
-        merit, grad, hess = self.rows.total(Likelihood(table.draws, theta))
+        merit, grad, hess = self.rows.total(Likelihood(table.draws, theta, shares=table.shares))
         merit = merit * table.share + self.penalty.value(theta)
         grad = grad * table.share + self.penalty.grad(theta)
         hess = hess * table.share
@@ -184,5 +210,6 @@ class SummedRows(_AbstractSummed):
 
     def distance(self, theta: Array) -> Array:
         """The divergence from data of which no two rows have the same x, (B,)."""
-        (loss,) = self.rows.total(Loss(self.table.draws, theta))
-        return loss * self.table.share
+        table = self.table
+        (loss,) = self.rows.total(Loss(table.draws, theta, shares=table.shares))
+        return loss * table.share
