@@ -399,13 +399,13 @@ BAD = [
     ({"sample_weight": np.full(20, 0.05)}, ["sample_weight", "adds up to 1"]),
     ({"family": "binomial"}, ["'binomial'", "trials"]),
     ({"family": "bernoulli"}, ["'bernoulli'", "RobustClassifier"]),
-    ({"family": "gamma"}, ["'gamma'", "poisson"]),
+    ({"family": "gamma"}, ["'gamma'", "not discrete"]),
     ({"divergence": "mmd"}, ["'mmd'", "hellinger"]),
     ({"partition": "trees"}, ["'trees'", "distinct"]),
     ({"n_draws": -1}, ["n_draws", "-1"]),
     ({"ridge": -1.0}, ["ridge", "-1.0"]),
     ({"bins": "some"}, ["bins", "'some'"]),
-    ({"random_state": -1}, ["seed", "-1"]),
+    ({"random_state": -1}, ["random_state", "-1"]),
     ({"random_state": "x"}, ["'x'", "seed"]),
 ]
 

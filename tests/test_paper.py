@@ -208,7 +208,7 @@ def test_rows_that_were_left_out_are_gaps_in_every_frame():
 
 def test_a_library_that_is_not_installed_gives_pandas(fit, monkeypatch):
     other = replace(fit, data=replace(fit.data, library="polars"))
-    monkeypatch.setattr("tvdbayes.data.frames.find_spec", lambda _: None)
+    monkeypatch.setattr("tvdbayes.data.sources.find_spec", lambda _: None)
     assert isinstance(other.summary().to_frame(), pd.DataFrame)
 
 

@@ -99,7 +99,7 @@ def test_the_tree_of_the_likelihood_fit_is_that_of_its_draws():
 def to_arviz_1(fit, **options):
     """The tree as it is for ArviZ 1.x, whatever is installed."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tvdbayes.fitting.record.for_arviz", lambda made: made)
+        patch.setattr("tvdbayes.fitting.goodness.for_arviz", lambda made: made)
         return fit.to_arviz(**options)
 
 

@@ -58,6 +58,7 @@ ANSWERS = {
     "kld_draws": lambda fit: fit.kld_draws,
     "leave_one_out": lambda fit: fit.leave_one_out(n_draws=3),
     "left_out": lambda fit: fit.left_out,
+    "methods": lambda fit: str(fit.methods()),
     "misfit": lambda fit: fit.misfit(by="x", n_replicates=20),
     "misfit, with a certificate": lambda fit: fit.misfit(n_replicates=20, certificate=0.9),
     "n_left_out": lambda fit: fit.n_left_out,
@@ -111,6 +112,7 @@ def fits():
 def test_the_table_has_every_public_answer():
     public = {name for name in dir(tb.Fit) if not name.startswith("_")}
     fields = {"posterior", "formula", "encoding", "cell_of_row", "data", "more_encodings"}
+    fields |= {"sample_fit"}
     asked = {name.split(",")[0] for name in ANSWERS} - {"compare"}
     assert public - fields == asked | TO_FILES
 

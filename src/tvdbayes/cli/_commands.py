@@ -44,7 +44,7 @@ IN_A_TERMINAL = (
     (r", or read it with its encoding and pass the data frame", ""),
     (r"a number of bins, or a tvdbayes\.Grid", "a number of bins"),
     (
-        r"fit all rows on a cluster, read a sample into a data frame,",
+        r"fit all rows as a Dask DataFrame, read a sample into a data frame,",
         "fit a sample of the rows,",
     ),
     (r" ?If they are levels, name all of them: family=tb\.\w+\(.*\.\.\.\)\)\.", ""),
