@@ -26,6 +26,7 @@ from tvdbayes.sampling.statements import (
     is_frequent,
     rows_used,
     sampled,
+    second_answer,
     small_groups,
     unsure,
 )
@@ -126,6 +127,9 @@ def _rows_used(fit: AbstractFit) -> Found:
     yield "note" if doubtful else "good", "rows used", used.kept
     if used.far:
         yield "note" if used.doubtful else "good", "far rows", used.far
+    second = second_answer(posterior)
+    if second:
+        yield "note", "second answer", second
 
 
 def _ties(fit: AbstractFit) -> Found:
@@ -219,10 +223,11 @@ class ReportAnswers(EffectAnswers, ClusterAnswers):
 
         Lines that depend on chance are false alarms on at most 5 % of clean data sets each:
         ``search``, ``ties`` (a nearly flat range at least 1.4 posterior deviations wide),
-        ``draws`` (a second mode), ``far rows`` (these contradict the others, or decide), ``ordinary
-        fit`` (a simultaneous interval for all coefficients excludes 0, and the difference is at
-        least half a posterior deviation), ``family`` (another one explains more) and ``misfit``
-        (its lower bound is above 0). The measured shares are in benchmarks/results/statements.md.
+        ``draws`` (a second mode), ``far rows`` (these contradict the others, or decide), ``second
+        answer`` (reweighted tables would choose another fit), ``ordinary fit`` (a simultaneous
+        interval for all coefficients excludes 0, and the difference is at least three quarters of
+        a posterior deviation), ``family`` (another one explains more) and ``misfit`` (its lower
+        bound is above 0). The measured shares are in benchmarks/results/statements.md.
         The lines ``rows used``, ``groups``, ``bins``, ``rounding`` and the number of draws are
         facts about the fit.
 

@@ -170,10 +170,14 @@ def calibrating_shift(pilot: Array, estimate: Array, bound: AbstractBound) -> Ar
     return estimate - centre
 
 
+def pilot_tables(setup: Setup) -> Array:
+    """The random tables (m, B) of the pilot."""
+    return setup.pilot_weights.draw(Stream.draws(setup.seed, Stream.PILOT), PILOT).p
+
+
 def pilot_of(plan: AbstractPlan) -> list[Solved]:
     """The solutions of the random tables of the pilot, in blocks."""
-    setup, size = plan.setup, plan.size
-    p = setup.pilot_weights.draw(Stream.draws(setup.seed, Stream.PILOT), PILOT).p
+    p, size = pilot_tables(plan.setup), plan.size
     return [solve_tables(plan, p[:, at : at + size]) for at in range(0, PILOT, size)]
 
 

@@ -25,7 +25,7 @@ from tvdbayes.data.cells import amount
 from tvdbayes.models.model import name_of
 from tvdbayes.objective import EDGE
 from tvdbayes.objective.partitions import ENOUGH_ROWS
-from tvdbayes.sampling.plan import AUTO_RIDGE
+from tvdbayes.sampling.plan import AUTO_RIDGE, PILOT
 from tvdbayes.sampling.summary import intervals
 from tvdbayes.solvers import Status
 from tvdbayes.trimming import KeptRows, farthest_column
@@ -46,6 +46,8 @@ _FAR = 6.0
 _MATTERS = 0.75
 _ROUNDING = 1e-9
 _ENOUGH_CLUSTERS = 20
+# A 90 % interval leaves out as much on each side.
+_RIVAL = 0.05
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,9 @@ RULES = (
         "far rows",
         "rows far out contradict the others, or are too few to be judged and decide a coefficient",
         FALSE_ALARM,
+    ),
+    Rule(
+        "second answer", "over 5 % of reweighted tables choose another fit, far away", FALSE_ALARM
     ),
     Rule("bins", "counts are compared in bins", None),
     Rule("ties", "a nearly flat range is at least 1.4 posterior deviations wide", FALSE_ALARM),
@@ -125,10 +130,7 @@ def how_it_went(posterior: "Posterior") -> str:
 
 
 def small_groups(posterior: "Posterior") -> bool:
-    """Whether the median row is compared with fewer rows than `ENOUGH_ROWS`, and that matters.
-
-    A trimmed likelihood is not fitted to groups, so it does not suffer from small or few ones.
-    """
+    """Whether the median row is compared with fewer rows than `ENOUGH_ROWS`, and that matters."""
     return _fits_groups(posterior) and posterior.groups.median_size < ENOUGH_ROWS
 
 
@@ -175,10 +177,7 @@ def differing(draws: Array, kld_draws: Array) -> BoolArray:
 
 
 def far_draws(draws: Array) -> int:
-    """How many draws (B, d) lie more than 6 deviations from the median in some coefficient.
-
-    The deviation is 1.4826 times the median absolute deviation, which draws far away do not change.
-    """
+    """How many draws (B, d) lie more than 6 robust deviations from the median in a coefficient."""
     middle = np.median(draws, axis=0)
     spread = 1.4826 * np.median(np.abs(draws - middle), axis=0)
     return int((np.abs(draws - middle) > _FAR * np.maximum(spread, 1e-12)).any(1).sum())
@@ -191,7 +190,6 @@ class RowsUsed:
     Parameters
     ----------
     kept : str
-        How many rows were dropped, and why.
     far : str
         What became of the rows far out in the covariates, with both answers where it matters; empty
         if there are none.
@@ -216,7 +214,7 @@ def rows_used(posterior: "Posterior") -> RowsUsed | None:
     if kept is None:
         return None
     out, far = kept.far_kept_out(cells), kept.of_far(cells)
-    second = _second_answer(posterior, kept, out)
+    second = _with_and_without(posterior, kept, out)
     taken_in = kept.bend is not None or not kept.far_judged
     caveat = ""
     if out:
@@ -227,7 +225,22 @@ def rows_used(posterior: "Posterior") -> RowsUsed | None:
     return RowsUsed(kept.of_all(cells), f"{far} {second}".strip(), doubtful, caveat)
 
 
-def _second_answer(posterior: "Posterior", kept: KeptRows, out: bool) -> str:
+def second_answer(posterior: "Posterior") -> str:
+    """The fit that some reweighted tables would choose instead; empty if hardly any does."""
+    kept, draws = posterior.kept_rows, posterior.draws
+    if kept is None or kept.second is None or kept.second_wins < _RIVAL or len(draws) < 2:
+        return ""
+    away = np.abs(draws.mean(0) - kept.second) / np.maximum(draws.std(0), 1e-300)
+    j = int(np.argmax(away))
+    return (
+        f"In {kept.second_wins:.0%} of {PILOT} reweighted data sets other rows would be dropped, "
+        f"and the fit would be another one: the coefficient of {posterior.param_names[j]} is "
+        f"{kept.second[j]:.3g} there, and {_shown(draws[:, j])} in this fit, whose draws do not "
+        "show that. Look at the rows that are dropped, by rows()."
+    )
+
+
+def _with_and_without(posterior: "Posterior", kept: KeptRows, out: bool) -> str:
     """Both answers for the coefficient in which they differ most; empty if none does."""
     draws, without = posterior.draws, kept.without_far
     others: Array = posterior.kld_draws

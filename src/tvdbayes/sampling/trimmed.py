@@ -16,6 +16,7 @@ estimators with improved finite sample properties. Journal of Econometrics 29, 3
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from tvdbayes.sampling.plan import (
     Solved,
     calibrating_shift,
     pilot_of,
+    pilot_tables,
     solve_tables,
 )
 from tvdbayes.sampling.setup import Setup
@@ -231,12 +233,14 @@ def trimmed_plan(plan: NewtonPlan, found: Solved, pilot: bool) -> tuple[TrimmedP
     penalty = RIDGE if ridge == "auto" else max(ridge, RIDGE)
     layout = replace(plan.robust.layout.at_home(), fold=False)
     closest = layout.bound.from_user(found.robust.theta)[:, 0]
-    estimate, rows = trimmed_fit(layout, ordinary, closest, penalty, _mass_of_prior(layout))
+    tables = partial(pilot_tables, plan.setup) if pilot else None
+    begin = (ordinary, closest, penalty, _mass_of_prior(layout))
+    estimate, rows = trimmed_fit(layout, *begin, reweighted=tables)
     units = plan.setup.units
     if units is not None:
         # The first fit says how strongly the rows of a unit depend on one another.
         worth = independent_share(layout, estimate, rows.share, units)
-        estimate, rows = trimmed_fit(_worth(layout, worth), ordinary, closest, penalty)
+        estimate, rows = trimmed_fit(_worth(layout, worth), *begin, reweighted=tables)
         rows = replace(rows, worth=worth)
     start = PreparedTrim(
         plan.start.reference,

@@ -242,7 +242,7 @@ _ALL = (
     form_of(PreparedSearch, reference="s", likelihood_fit="s", pool="s*", shift="s"),
     form_of(PreparedTrim, reference="s", likelihood_fit="s", closest="s"),
     form_of(Recentred, estimate="s", shift="s", stretch="ss"),
-    form_of(KeptRows, share="m", far="n", without_far="d"),
+    form_of(KeptRows, share="m", far="n", without_far="d", second="d"),
     form_of(Cells, _check_cells, x="np", offset="n", trials="n", x_index="m", y="m", counts="m"),
     form_of(
         SamplingUnits,

@@ -7,7 +7,8 @@ from tvdbayes.trimming.dependence import (
     rarity_scores,
 )
 from tvdbayes.trimming.far import far_rows, farthest_column
-from tvdbayes.trimming.rule import MANY, RIDGE, KeptRows, Route, agreement, trimmed_fit
+from tvdbayes.trimming.kept import MANY, KeptRows, Route
+from tvdbayes.trimming.rule import RIDGE, agreement, trimmed_fit
 from tvdbayes.trimming.surplus import (
     due_in_tails,
     good_share,

@@ -57,7 +57,7 @@ def bending_column(
         if not extra:
             continue
         other = weighted_fit(bent, mass, _start(layout, bent, theta), ridge)
-        gain = _loss(layout, mass, theta) - _loss(bent, mass, other)
+        gain = log_loss(layout, mass, theta) - log_loss(bent, mass, other)
         chance = float(gammaincc(extra / 2, max(gain, 0.0)))
         if chance < _LEVEL / len(tried) and agree(bent, other):
             found.append((gain, j, bent, other))
@@ -103,7 +103,7 @@ def _start(layout: Layout, bent: Layout, theta: Array) -> Array:
     return bent.bound.from_user(np.concatenate(parts)[:, None])[:, 0]
 
 
-def _loss(layout: Layout, mass: Array, theta: Array) -> float:
+def log_loss(layout: Layout, mass: Array, theta: Array) -> float:
     """Minus the log-likelihood of the rows."""
     log_pmf = layout.cell_pairs.log_pmf(theta[:, None])[:, 0]
     return float(-layout.cells.n_obs * (mass @ log_pmf))

@@ -4,24 +4,23 @@ Rows far out in the covariates have the power to pull a fit to themselves, so th
 at first. They are let in if they agree with the fit to the others, or if an effect bends.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import NamedTuple
 
 import numpy as np
 
 from tvdbayes._array import tiny
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes.data.cells import Cells, amount
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective import Layout
 from tvdbayes.objective.divergences import DensityPower
-from tvdbayes.trimming.bend import bending_column
-from tvdbayes.trimming.far import far_rows, where
+from tvdbayes.trimming.bend import bending_column, log_loss
+from tvdbayes.trimming.far import far_rows
+from tvdbayes.trimming.kept import MANY, KeptRows, Route
 from tvdbayes.trimming.surplus import kept_share
 from tvdbayes.trimming.weighted import weighted_fit
-
-Route = Literal["central", "closest", "ordinary"]
 
 RIDGE = 1e-6
 """Weak penalty on the variance of the linear predictor that keeps separated fits finite."""
@@ -35,111 +34,18 @@ _DISAGREE = -6.0
 _CLIP = 0.02
 """Probabilities of outcomes that are names are clipped to this, so that a few rows of which the
 model is sure cannot decide."""
+_APART = 8.0
+"""Another fit is far from the one chosen if the log-likelihood of the rows that this one keeps is
+so much lower there: four posterior deviations away."""
 _MARGIN = 0.25
 """The start from the closest model must win by this, divided by the root of the rows."""
-MANY, _PAYS, _FREE = 0.16, 0.2, 0.05
+_PAYS, _FREE = 0.2, 0.05
 """If more than the share `MANY` is dropped, what is dropped above `_FREE` must pay for itself by
 this much of explained mass, else the model is bent, not the rows bad. A bend is looked for only
 where at most `_FREE` of the rows that are not far out are dropped."""
 
-_MANY_FAR = 0.25
-"""If so large a share of the far rows is dropped, these contradict the others."""
 _FEWEST = 0.5
 """A fit that explains less than this share of the rows is a fit to wrong rows."""
-_NOTHING = 1e-9
-"""Shares of rows below this are rounding errors."""
-
-
-@dataclass(frozen=True, eq=False)
-class KeptRows:
-    """The rows that an estimate is made of.
-
-    Parameters
-    ----------
-    share : (m,)
-        The share of each cell's mass that is kept.
-    route : str
-        Where the search began that won: "central" (the rows that are not far out) or "closest" (the
-        closest model in total variation); "ordinary" if all rows are kept because dropping so many
-        would not have paid.
-    far : (n_x,)
-        Which x rows are far out.
-    far_agree : bool
-        Whether these agree with the others and were let in.
-    far_judged : bool
-        Whether they are enough to be judged: the test would notice if the effects had the opposite
-        sign out there.
-    bend : int or None
-        The column of x whose effect seems to bend, which is why far rows that contradict were let
-        in.
-    without_far : (d,) or None
-        The fit without the far rows.
-    worth : float
-        How many independent rows a row counted for: less than 1 where rows belong together or weigh
-        unequally (`dependence`).
-    """
-
-    share: Array
-    route: Route
-    far: BoolArray
-    far_agree: bool
-    far_judged: bool = True
-    bend: int | None = None
-    without_far: Array | None = None
-    worth: float = 1.0
-
-    def far_kept_out(self, cells: Cells) -> bool:
-        """Whether far rows have no say, as a block or because many of them were dropped."""
-        if self.bend is not None or not self.far.any():
-            return False
-        return not self.far_agree or _lost(cells, self.far, self.share) >= _MANY_FAR
-
-    def of_all(self, cells: Cells) -> str:
-        """How many rows of a table were used, and why."""
-        n = cells.n_obs
-        dropped = float(cells.counts @ (1 - self.share))
-        if self.route == "ordinary":
-            return (
-                f"All {amount(n)} rows are used, by maximum likelihood: a robust fit would drop "
-                f"over {MANY:.0%} of them and explain hardly more. The family may be too "
-                "narrow, or an effect bent."
-            )
-        if dropped < _NOTHING * n:
-            return f"All {amount(n)} rows are used."
-        found = (
-            f"{max(dropped, 1):,.0f} of {amount(n)} rows were dropped: more of these outcomes "
-            "than the model allows."
-        )
-        if self.route == "closest":
-            found += " The search began at the closest model in total variation."
-        if dropped > MANY * n:
-            found += " These are many: another family may explain them."
-        return found
-
-    def of_far(self, cells: Cells) -> str:
-        """What became of the rows far out in the covariates; empty if there are none."""
-        if not self.far.any() or self.route == "ordinary":
-            return ""
-        n_far = float(cells.x_counts @ self.far)
-        rows, dropped = where(cells, self.far), n_far * _lost(cells, self.far, self.share)
-        if self.bend is not None:
-            return (
-                f"{rows} contradict a straight line, but the effect of {cells.names[self.bend]} "
-                "seems to bend among the other rows too, and the bend predicts them: they take "
-                "part in the line."
-            )
-        if self.far_kept_out(cells):
-            some = dropped < n_far - 0.5
-            which = f"{dropped:,.0f} of them " if some else ""
-            return (
-                f"{rows} contradict the fit to the others, and {which}are dropped: they may be "
-                "wrong, or an effect may bend there."
-            )
-        if dropped >= 1:
-            return f"Of {rows} {dropped:,.0f} were dropped, the others agree with the fit."
-        if not self.far_judged:
-            return f"{rows} take part, but are too few to be judged by the others."
-        return f"{rows} agree with the others."
 
 
 def trimmed_fit(
@@ -148,34 +54,28 @@ def trimmed_fit(
     closest: Array,
     ridge: float = RIDGE,
     least: Array | float = 0.0,
+    *,
+    reweighted: Callable[[], Array] | None = None,
 ) -> tuple[Array, KeptRows]:
     """The estimate (d,) from the whole table of a layout in which every outcome is compared.
 
     ``ordinary`` and ``closest`` (d,) are maximum likelihood and the closest model in total
     variation. All parameters are standardised. ``ridge`` is the penalty beside the likelihood of
     the rows that are kept, ``least`` (m,) is the share of each cell that is no row but the mass of
-    a prior, which is never dropped.
+    a prior, which is never dropped. ``reweighted`` makes random tables (m, B), which are asked
+    whether they have another answer.
     """
     search_with = search_ridge(ridge, layout.cells.n_obs)
     search = _Search(layout, far_rows(layout.cells), search_with, least)
     cells, far, central = layout.cells, search.far, search.central
-    middle = search.fit(central, ordinary)
-    starts: dict[Route, Array] = {
-        "central": search.fit(central, middle, DensityPower()),
-        "closest": closest,
-    }
-    found = {route: search.settle(theta) for route, theta in starts.items()}
-    needed = found["closest"][0] + _MARGIN / np.sqrt(cells.n_obs)
-    route: Route = "closest" if needed < found["central"][0] else "central"
-    value, alone, theta, share, agree = found[route]
-    dropped = 1 - cells.p @ share
-    every = np.ones(cells.n_cells)
-    whole = search.fit(every, ordinary)
-    hopeless = np.isinf(value)
-    if hopeless or (dropped > MANY and search.judge(whole) - value < _PAYS * (dropped - _FREE)):
-        whole = weighted_fit(layout, cells.p, ordinary, ridge)
-        return whole, KeptRows(every, "ordinary", far, True)
+    answers = search.answers(ordinary, closest)
+    (route,) = answers.routes(cells.p[:, None])
+    theta, share, alone, agree = answers.found[route]
     kept = KeptRows(share, route, far, agree)
+    if reweighted is not None and len(answers.found) > 1:
+        kept = answers.with_second(kept, reweighted())
+    if route == "ordinary":
+        return weighted_fit(layout, cells.p, ordinary, ridge), kept
     bend = None
     # Where many of the central rows are dropped they are wrong, and so may be what looks bent.
     if kept.far_kept_out(cells) and cells.p @ (central * (1 - share)) < _FREE:
@@ -184,17 +84,22 @@ def trimmed_fit(
             alone,
             cells.p * central * share,
             far,
-            agree=lambda bent, at: _agree(bent, at, every, far),
+            agree=lambda bent, at: _agree(bent, at, np.ones(cells.n_cells), far),
             ridge=search.ridge,
         )
         if found_bend is not None:
             bend, bent, at = found_bend
             share = np.maximum(kept_share(bent, cells.p, at, cells.n_obs), least)
             theta = search.fit(share, alone)
-    judged = not far.any() or bool(_against(layout, alone, far) < _DISAGREE)
-    without = layout.bound.to_user(alone[:, None])[:, 0]
     theta = weighted_fit(layout, cells.p * share, theta, ridge)
-    return theta, KeptRows(share, route, far, agree or bend is not None, judged, bend, without)
+    return theta, replace(
+        kept,
+        share=share,
+        far_agree=agree or bend is not None,
+        far_judged=not far.any() or bool(_against(layout, alone, far) < _DISAGREE),
+        bend=bend,
+        without_far=layout.bound.to_user(alone[:, None])[:, 0],
+    )
 
 
 def search_ridge(ridge: float, n_obs: float) -> float:
@@ -226,40 +131,119 @@ class _Search:
         share = kept_share(self.layout, cells.p, theta, cells.n_obs)
         return np.maximum(share if with_far else share * self.central, self.least)
 
-    def settle(self, theta: Array) -> tuple[float, Array, Array, Array, bool]:
-        """From a start: unexplained mass, infinite for a fit to wrong rows, the fits without the
-        far rows and with those that agree, the shares that are kept, and whether they agree.
-        """
+    def answers(self, ordinary: Array, closest: Array) -> "_Answers":
+        """Where the search ends from each start, and maximum likelihood, which keeps all rows."""
+        middle = self.fit(self.central, ordinary)
+        starts: dict[Route, Array] = {
+            "central": self.fit(self.central, middle, DensityPower()),
+            "closest": closest,
+        }
+        every = np.ones(self.layout.cells.n_cells)
+        whole = self.fit(every, ordinary)
+        found: dict[Route, _Answer] = {"ordinary": _Answer(whole, every, whole, True)}
+        for route, theta in starts.items():
+            answer = self.settle(theta)
+            if answer is not None:
+                found[route] = answer
+        return _Answers(self, found)
+
+    def settle(self, theta: Array) -> "_Answer | None":
+        """Where the search ends from a start; None at a fit to wrong rows."""
         p, far = self.layout.cells.p, self.far
         few = _FEWEST * (p @ self.central)
         for _ in range(2):
             share = self.keep(theta, with_far=False)
             if p @ share < few:
-                return np.inf, theta, theta, share, False
+                return None
             theta = self.fit(share, theta)
         alone = theta
         agree = not far.any() or _agree(self.layout, theta, self.keep(theta, with_far=True), far)
         for _ in range(3):
             share = self.keep(theta, with_far=agree)
             if p @ share < few:
-                return np.inf, alone, theta, share, agree
+                return None
             theta = self.fit(share, theta)
-        return self.judge(theta), alone, theta, share, agree
+        return _Answer(theta, share, alone, agree)
 
-    def judge(self, theta: Array) -> float:
-        """Unexplained mass of the central rows, with a weak ridge."""
+    def judge(self, theta: Array, p: Array) -> Array:
+        """Unexplained mass (B,) of the central rows of tables p (m, B), with a weak ridge."""
         layout, units = self.layout, self.layout.units
-        mass = layout.cells.p * self.central
-        mass = (mass / mass.sum())[:, None]
+        mass = p * self.central[:, None]
+        mass = mass / mass.sum(0)
         data = np.maximum(units.data_mass(mass), tiny(mass))
         model = units.total(units.atom_mass(mass) * units.pairs.pmf(theta[:, None]))
         spread = theta @ layout.bound.ridge_gradient(theta[:, None])[:, 0]
-        return float(np.maximum(data - model, 0.0).sum() + _SEARCH_RIDGE * spread)
+        unexplained: Array = np.maximum(data - model, 0.0).sum(0) + _SEARCH_RIDGE * spread
+        return unexplained
 
 
-def _lost(cells: Cells, far: BoolArray, share: Array) -> float:
-    """The share of the far rows that is dropped where cells keep shares (m,)."""
-    return float((cells.counts * far[cells.x_index]) @ (1 - share) / (cells.x_counts @ far))
+class _Answer(NamedTuple):
+    """Where a search ended.
+
+    Parameters
+    ----------
+    theta : (d,)
+    share : (m,)
+        The share of each cell that is kept.
+    alone : (d,)
+        The fit without the far rows.
+    agree : bool
+        Whether these agree with it.
+    """
+
+    theta: Array
+    share: Array
+    alone: Array
+    agree: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """The fits that the rule chooses from."""
+
+    search: _Search
+    found: dict[Route, _Answer]
+
+    def routes(self, p: Array) -> list[Route]:
+        """Which of them is chosen for tables p (m, B)."""
+        values = {route: self.search.judge(one.theta, p) for route, one in self.found.items()}
+        margin = _MARGIN / np.sqrt(self.search.layout.cells.n_obs)
+        return [
+            self._route(
+                p[:, b], {route: float(value[b]) for route, value in values.items()}, margin
+            )
+            for b in range(p.shape[1])
+        ]
+
+    def _route(self, p: Array, value: dict[Route, float], margin: float) -> Route:
+        central, closest = (value.get(route, np.inf) for route in ("central", "closest"))
+        route: Route = "closest" if closest + margin < central else "central"
+        if route not in value:
+            return "ordinary"
+        dropped = 1 - p @ self.found[route].share
+        gain = value["ordinary"] - value[route]
+        return "ordinary" if dropped > MANY and gain < _PAYS * (dropped - _FREE) else route
+
+    def with_second(self, kept: KeptRows, tables: Array) -> KeptRows:
+        """The same with the answer, far from the one chosen, that most of the tables choose."""
+        layout, chosen = self.search.layout, self.found[kept.route]
+        mass = layout.cells.p * chosen.share
+        at = log_loss(layout, mass, chosen.theta)
+        apart = [
+            route
+            for route, one in self.found.items()
+            if log_loss(layout, mass, one.theta) - at > _APART
+        ]
+        if not apart:
+            return kept
+        routes = self.routes(tables)
+        second = max(apart, key=routes.count)
+        theta = self.found[second].theta[:, None]
+        return replace(
+            kept,
+            second=layout.bound.to_user(theta)[:, 0],
+            second_wins=routes.count(second) / len(routes),
+        )
 
 
 def _agree(layout: Layout, theta: Array, kept: Array, far: BoolArray) -> bool:
