@@ -13,7 +13,7 @@ from tvdbayes.bounds.misfit import fitted_half
 from tvdbayes.results.rows import MOSTLY
 from tvdbayes.sampling.statements import FALSE_ALARM, RULES
 
-N_SETS = 600
+N_SETS = 300
 N_DRAWS = 200
 CONFIDENCE = 0.95
 

@@ -13,7 +13,7 @@ from tvdbayes.results.misfit import dropped_rows, wrong_share
 from tvdbayes.results.replicates import replicate
 
 N_ROWS, N_COVARIATES = 400, 3
-N_SETS, N_REPLICATES = 1000, 20
+N_SETS, N_REPLICATES = 400, 20
 SEED = 3001
 CASES = (
     ("Poisson", "far counts 10 %", "Poisson, far counts"),
