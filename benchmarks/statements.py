@@ -10,8 +10,9 @@ from joblib import Parallel, delayed
 import tvdbayes as tb
 from benchmarks._report import Table
 from tvdbayes.bounds.misfit import fitted_half
+from tvdbayes.fitting.story import RULES
 from tvdbayes.results.rows import MOSTLY
-from tvdbayes.sampling.statements import FALSE_ALARM, RULES
+from tvdbayes.sampling.statements import FALSE_ALARM
 
 N_SETS = 300
 N_DRAWS = 200

@@ -10,7 +10,7 @@ import tvdbayes as tb
 from tvdbayes.formula.columns import family_by_name
 from tvdbayes.models.families import ALL_FAMILIES, ALL_LINKS, neighbours
 from tvdbayes.objective import Layout
-from tvdbayes.results.findings import better_family
+from tvdbayes.results.findings import better_family, fewer_dropped
 from tvdbayes.results.replicates import chance_without_refits, replicate
 from tvdbayes.results.rows import masses_of
 from tvdbayes.sampling.weights import Prior
@@ -92,6 +92,52 @@ def test_a_few_zeros_that_were_dropped_are_no_reason_for_another_family():
     assert 0.07 < posterior.cells.p @ (1 - posterior.kept_rows.share) < 0.1
     assert better_family(posterior) is None
     assert better_family(replace(posterior, kept_rows=None)) is not None
+
+
+def with_slope(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    x = np.column_stack([np.ones(n), rng.normal(size=n)])
+    return rng, x, np.exp(x @ [1.2, 0.5])
+
+
+def test_dispersed_counts_are_told_how_many_rows_a_negative_binomial_drops():
+    rng, x, rate = with_slope()
+    posterior = fitted(rng.negative_binomial(2, 2 / (2 + rate)), x=x)
+    found = fewer_dropped(posterior)
+    dropped = posterior.cells.p @ (1 - posterior.kept_rows.share)
+    assert found.neighbour.family == tb.NegativeBinomial()
+    assert found.own_dropped == pytest.approx(dropped)
+    assert dropped > 0.05
+    assert found.dropped < 0.01
+    assert str(found) == (
+        f"A negative binomial drops {found.dropped:.0%} of the rows where Poisson drops "
+        f'{dropped:.0%}: try family="negativebinomial".'
+    )
+
+
+def test_check_says_so():
+    rng, x, rate = with_slope()
+    data = {"y": rng.negative_binomial(3, 3 / (3 + rate)), "x": x[:, 1]}
+    fit = tb.fit("y ~ x", data, n_draws=20)
+    assert better_family(fit.posterior) is None
+    (found,) = (f for f in fit.check(misfit=False).findings if f.about == "family")
+    assert found.text == str(fewer_dropped(fit.posterior))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_are_wrong_are_dropped_by_both_families(seed):
+    rng, x, rate = with_slope(seed=seed)
+    y = rng.poisson(rate)
+    y[:30] += rng.integers(12, 20, 30)
+    posterior = fitted(y, x=x)
+    assert posterior.cells.p @ (1 - posterior.kept_rows.share) > 0.08
+    assert fewer_dropped(posterior) is None
+
+
+def test_of_clean_rows_no_other_family_is_fitted():
+    rng, x, rate = with_slope()
+    assert fewer_dropped(fitted(rng.poisson(rate), x=x)) is None
+    assert fewer_dropped(fitted(rng.poisson(rate), x=x, fit={"refine": None})) is None
 
 
 def test_further_predictors_of_the_neighbour_have_an_intercept():

@@ -10,11 +10,12 @@ from scipy import stats
 
 import tvdbayes as tb
 from tvdbayes import Status
+from tvdbayes.fitting.story import RULES
 from tvdbayes.large import fit as large
 from tvdbayes.results import replicates
 from tvdbayes.results.findings import flat_ranges
 from tvdbayes.results.rows import cell_scores, layout_of, masses_of
-from tvdbayes.sampling.statements import RULES, differing, far_draws, few_groups, warn_of
+from tvdbayes.sampling.statements import differing, far_draws, few_groups, warn_of
 
 N = 20_000
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -12,7 +13,14 @@ from tvdbayes.fitting.clusters import ClusterAnswers
 from tvdbayes.fitting.effects import EffectAnswers, levels_of_column
 from tvdbayes.report import INTERVAL, Averages, Story, covariates, listed, render
 from tvdbayes.results.base import AbstractFit, needs_rows
-from tvdbayes.results.findings import Check, Finding, Level, better_family, flat_ranges
+from tvdbayes.results.findings import (
+    Check,
+    Finding,
+    Level,
+    better_family,
+    fewer_dropped,
+    flat_ranges,
+)
 from tvdbayes.results.misfit import Misfit
 from tvdbayes.results.rows import suspicious_of
 from tvdbayes.sampling.posterior import Posterior
@@ -47,10 +55,62 @@ _MOST_WORK = 1e8
 """Means of rows, draw by draw, that predictions may take: about two seconds."""
 
 
+@dataclass(frozen=True)
+class Rule:
+    """A line of `check`, as in `Finding.about`, and when it is said.
+
+    Beside them the stated share of clean data sets on which it may be; None for facts on the fit.
+    """
+
+    about: str
+    when: str
+    false_alarm: float | None
+
+
+RULES = (
+    Rule("search", "a draw has no certified minimum, or its optimum at infinity", FALSE_ALARM),
+    Rule("ordinary search", "the same for the likelihood fit", FALSE_ALARM),
+    Rule("sampling", "there are fewer than 20 clusters", None),
+    Rule("groups", "groups are smaller, or fewer, than the method needs", None),
+    Rule(
+        "rows used",
+        "over 2 % of the rows were dropped, or all are used because dropping many did not help",
+        None,
+    ),
+    Rule(
+        "far rows",
+        "rows far out contradict the others, or are too few to be judged and decide a coefficient",
+        FALSE_ALARM,
+    ),
+    Rule(
+        "second answer", "over 5 % of reweighted tables choose another fit, far away", FALSE_ALARM
+    ),
+    Rule("bins", "counts are compared in bins", None),
+    Rule("ties", "a nearly flat range is at least 1.4 posterior deviations wide", FALSE_ALARM),
+    Rule("draws", "over 1 % of the draws lie more than 6 deviations from the others", FALSE_ALARM),
+    Rule(
+        "ordinary fit",
+        "a simultaneous 95 % interval of the difference excludes 0, and it is at least "
+        "three quarters of a posterior deviation",
+        FALSE_ALARM,
+    ),
+    Rule("rounding", "rounding of covariates moves an estimate", None),
+    Rule(
+        "family",
+        "another family explains half of what is unexplained, or drops half as many rows",
+        FALSE_ALARM,
+    ),
+    Rule("misfit", "the lower bound of the share of wrong rows is above 0", FALSE_ALARM),
+)
+"""Every line that `check` can print with the level "note" or "problem". Those that depend on chance
+state how often they appear on clean data; what was measured is in benchmarks/results/statements.md.
+The others state facts about the fit."""
+
+
 def check(fit: AbstractFit, misfit: Misfit | None) -> Check:
     """Look at the search, the groups, ties, the draws, and what cannot be explained.
 
-    The rules, and how often each reports something on clean data, are in `sampling.statements`.
+    The rules, and how often each reports something on clean data, are `RULES`.
     """
     looks = (_search, _sampling, _groups, _rows_used, _ties, _draws, _difference, _others)
     found = [Finding(*one) for one in chain.from_iterable(look(fit) for look in looks)]
@@ -207,7 +267,7 @@ def _difference(fit: AbstractFit) -> Found:
 def _others(fit: AbstractFit) -> Found:
     if fit.rounded is not None:
         yield "note" if fit.rounded.matters else "good", "rounding", str(fit.rounded)
-    better = better_family(fit.posterior)
+    better = better_family(fit.posterior) or fewer_dropped(fit.posterior)
     if better is not None:
         yield "note", "family", str(better)
 

@@ -11,7 +11,7 @@ from tvdbayes._typing import Array, BoolArray
 from tvdbayes.models.families import Neighbour, neighbours
 from tvdbayes.models.model import Model
 from tvdbayes.models.predictors import Linear
-from tvdbayes.objective.divergences import KLD
+from tvdbayes.objective.divergences import KLD, TVD
 from tvdbayes.results.replicates import chance_without_refits
 from tvdbayes.results.rows import layout_of, minimiser, unexplained
 from tvdbayes.sampling.bootstrap import posterior_bootstrap
@@ -36,8 +36,11 @@ _MUCH = 0.05
 """Families are compared where at least this share of the rows cannot come from the model."""
 _DROPPED = 0.1
 """Families are compared where more rows than these were dropped, or none since it did not pay."""
+_SOME = 0.05
+"""From this share of dropped rows on it is asked whether another family drops fewer."""
 _BEYOND = 0.5
-"""A family is named if it leaves at most this share of what the other leaves beyond chance."""
+"""A family is named if it leaves at most this share of what the other leaves beyond chance, or
+drops at most this share of the rows that the other drops."""
 _HARDLY = 0.02
 """A simpler family is preferred if it leaves at most this much more."""
 
@@ -153,7 +156,7 @@ def better_family(posterior: Posterior) -> BetterFamily | None:
     family = posterior.model.family
     found = neighbours(family)
     linear, has_rows = posterior.model.predictor.averages, posterior.prior is None
-    if not (found and linear and has_rows and _many_dropped(posterior)):
+    if not (found and linear and has_rows and _dropped(posterior) > _DROPPED):
         return None
     own, own_chance = _share(posterior), chance_without_refits(posterior, _REPLICATES)
     noise = float(own_chance.max())
@@ -172,11 +175,48 @@ def better_family(posterior: Posterior) -> BetterFamily | None:
     return BetterFamily(best, share, chance, type(family).__name__, own, before)
 
 
-def _many_dropped(posterior: Posterior) -> bool:
+@dataclass(frozen=True)
+class FewerDropped:
+    """A family that needs to drop fewer rows; prints as a sentence.
+
+    Its trimmed fit drops the share `dropped` of the rows, that of the family of the fit, `named`,
+    the share `own_dropped`.
+    """
+
+    neighbour: Neighbour
+    dropped: float
+    named: str
+    own_dropped: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.neighbour.words} drops {self.dropped:.0%} of the rows where {self.named} drops "
+            f"{self.own_dropped:.0%}: try {self.neighbour.options}."
+        )
+
+
+def fewer_dropped(posterior: Posterior) -> FewerDropped | None:
+    """The simplest neighbour of the family, if it drops at most half as many rows.
+
+    Wrong rows are dropped by both; rows that are only more dispersed than the family allows are
+    not. None where the fit drops few rows.
+    """
+    family, found = posterior.model.family, neighbours(posterior.model.family)
+    own = _dropped(posterior)
+    if posterior.kept_rows is None or posterior.prior is not None or not found or own <= _SOME:
+        return None
+    other = _fit(posterior, found[0], TVD())
+    if other is None or _dropped(other) > _BEYOND * own:
+        return None
+    return FewerDropped(found[0], _dropped(other), type(family).__name__, own)
+
+
+def _dropped(posterior: Posterior) -> float:
+    """The share of the rows that a trimmed fit drops; all where that did not pay."""
     kept = posterior.kept_rows
     if kept is None or kept.route == "ordinary":
-        return True
-    return float(posterior.cells.p @ (1 - kept.share)) > _DROPPED
+        return 1.0
+    return float(posterior.cells.p @ (1 - kept.share))
 
 
 def _share(posterior: Posterior) -> float:
@@ -185,10 +225,12 @@ def _share(posterior: Posterior) -> float:
     return float(unexplained(layout, minimiser(layout, posterior), posterior.cells.p[:, None])[0])
 
 
-def _fit(posterior: Posterior, neighbour: Neighbour) -> Posterior | None:
-    """The neighbour's likelihood fit, judged in the same groups and bins; None where it has none.
+def _fit(
+    posterior: Posterior, neighbour: Neighbour, divergence: KLD | TVD | None = None
+) -> Posterior | None:
+    """The neighbour's fit, judged in the same groups and bins; None where it has none.
 
-    By maximum likelihood, which is fast: it explains all rows only if the family does.
+    By maximum likelihood unless told, which is fast: it explains all rows only if the family does.
     """
     cells, family = posterior.cells, neighbour.family
     first = posterior.model.bind(cells, cells).blocks[0]
@@ -200,7 +242,7 @@ def _fit(posterior: Posterior, neighbour: Neighbour) -> Posterior | None:
             found = posterior_bootstrap(
                 model,
                 cells,
-                divergence=KLD(),
+                divergence=divergence or KLD(),
                 partition=posterior.partition,
                 n_draws=0,
                 units=posterior.units,

@@ -1,10 +1,7 @@
-"""What a fit says by itself: the rules of when it does, its warnings, and the rows that it used.
+"""What a fit says by itself: its warnings, when they are said, and the rows that it used.
 
-The rules are those behind `Fit.check`, the warnings of a fit and the report, each defined once. A
-*false alarm* is a line that appears on clean data: data drawn from the fitted model. Rules that
-depend on chance state how often that may happen, `FALSE_ALARM`; the measured shares are in
-``benchmarks/results/statements.md``. The other rules state facts about the fit, such as the size of
-its groups, and have no error rate.
+A *false alarm* is a statement about clean data: data drawn from the fitted model. Rules that
+depend on chance state how often that may happen, `FALSE_ALARM`.
 """
 
 from dataclasses import dataclass
@@ -48,52 +45,6 @@ _ROUNDING = 1e-9
 _ENOUGH_CLUSTERS = 20
 # A 90 % interval leaves out as much on each side.
 _RIVAL = 0.05
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A line of `check`, as in `Finding.about`, and when it is said.
-
-    Beside them the stated share of clean data sets on which it may be; None for facts on the fit.
-    """
-
-    about: str
-    when: str
-    false_alarm: float | None
-
-
-RULES = (
-    Rule("search", "a draw has no certified minimum, or its optimum at infinity", FALSE_ALARM),
-    Rule("ordinary search", "the same for the likelihood fit", FALSE_ALARM),
-    Rule("sampling", "there are fewer than 20 clusters", None),
-    Rule("groups", "groups are smaller, or fewer, than the method needs", None),
-    Rule(
-        "rows used",
-        "over 2 % of the rows were dropped, or all are used because dropping many did not help",
-        None,
-    ),
-    Rule(
-        "far rows",
-        "rows far out contradict the others, or are too few to be judged and decide a coefficient",
-        FALSE_ALARM,
-    ),
-    Rule(
-        "second answer", "over 5 % of reweighted tables choose another fit, far away", FALSE_ALARM
-    ),
-    Rule("bins", "counts are compared in bins", None),
-    Rule("ties", "a nearly flat range is at least 1.4 posterior deviations wide", FALSE_ALARM),
-    Rule("draws", "over 1 % of the draws lie more than 6 deviations from the others", FALSE_ALARM),
-    Rule(
-        "ordinary fit",
-        "a simultaneous 95 % interval of the difference excludes 0, and it is at least "
-        "three quarters of a posterior deviation",
-        FALSE_ALARM,
-    ),
-    Rule("rounding", "rounding of covariates moves an estimate", None),
-    Rule("family", "much is unexplained, and another family explains half of it", FALSE_ALARM),
-    Rule("misfit", "the lower bound of the share of wrong rows is above 0", FALSE_ALARM),
-)
-"""Every line that `check` can print with the level "note" or "problem"."""
 
 
 def unsure(status: IntArray) -> int:
