@@ -1,0 +1,194 @@
+"""Another family where one leaves much unexplained.
+
+Each that is tried allows what the family of the fit does not: more spread, another share of zeros,
+or another link.
+"""
+
+import warnings
+from dataclasses import dataclass, replace
+
+from tvdbayes._errors import TVDBayesError, TVDBayesWarning
+from tvdbayes.models.families import (
+    ALL_LINKS,
+    AbstractFamily,
+    AbstractLink,
+    Bernoulli,
+    BetaBinomial,
+    Binomial,
+    Geometric,
+    Hurdle,
+    NegativeBinomial,
+    Poisson,
+    ZeroInflated,
+)
+from tvdbayes.models.model import Model
+from tvdbayes.models.predictors import Linear
+from tvdbayes.objective.divergences import KLD
+from tvdbayes.results.replicates import chance_without_refits
+from tvdbayes.results.rows import layout_of, minimiser, unexplained
+from tvdbayes.sampling.bootstrap import posterior_bootstrap
+from tvdbayes.sampling.posterior import Posterior
+
+_REPLICATES = 20
+"""The largest share of so many is about its 95 % point."""
+_MUCH = 0.05
+"""Families are compared where at least this share of the rows cannot come from the model."""
+_DROPPED = 0.1
+"""Families are compared where more rows than these were dropped, or none since it did not pay."""
+_BEYOND = 0.5
+"""A family is named if it leaves at most this share of what the other leaves beyond chance."""
+_HARDLY = 0.02
+"""A simpler family is preferred if it leaves at most this much more."""
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A family to try.
+
+    Parameters
+    ----------
+    family : AbstractFamily
+    words : str
+        What it is called at the start of a sentence.
+    options : str
+        How to ask for it.
+    """
+
+    family: AbstractFamily
+    words: str
+    options: str
+
+
+def neighbours(family: AbstractFamily) -> tuple[Neighbour, ...]:
+    """What to try in the place of a family; nothing for most.
+
+    Examples
+    --------
+    >>> import tvdbayes as tb
+    >>> from tvdbayes.results.better_family import neighbours
+    >>> [one.options for one in neighbours(tb.Bernoulli())]
+    ['family="bernoulli", link="probit"', 'family="bernoulli", link="cloglog"']
+    """
+    return next((found for one, found in _TABLE if one == family), ())
+
+
+_OF_COUNTS = (
+    Neighbour(NegativeBinomial(), "A negative binomial", 'family="negativebinomial"'),
+    Neighbour(ZeroInflated(Poisson()), "A zero-inflated Poisson", 'family="zero_inflated_poisson"'),
+    Neighbour(Hurdle(Poisson()), "A hurdle Poisson", 'family="hurdle_poisson"'),
+    Neighbour(
+        ZeroInflated(NegativeBinomial()),
+        "A zero-inflated negative binomial",
+        'family="zero_inflated_negativebinomial"',
+    ),
+)
+
+
+def _beta_binomial(link: AbstractLink) -> Neighbour:
+    asked = f'family="betabinomial", link="{link.name}"'
+    return Neighbour(BetaBinomial(link), "A beta-binomial", asked)
+
+
+def _bernoulli(link: AbstractLink) -> Neighbour:
+    asked = f'family="bernoulli", link="{link.name}"'
+    return Neighbour(Bernoulli(link), f"The {link.name} link", asked)
+
+
+_TABLE: tuple[tuple[AbstractFamily, tuple[Neighbour, ...]], ...] = (
+    (Poisson(), _OF_COUNTS),
+    (Geometric(), _OF_COUNTS),
+    *((Binomial(link), (_beta_binomial(link),)) for link in ALL_LINKS),
+    *(
+        (Bernoulli(link), tuple(_bernoulli(other) for other in ALL_LINKS if other != link))
+        for link in ALL_LINKS
+    ),
+)
+
+
+@dataclass(frozen=True)
+class BetterFamily:
+    """A family that explains the data better; prints as a sentence.
+
+    It leaves the share `share` of the data unexplained, and `chance` of data of its own making; the
+    family of the fit, `named`, leaves `own_share` and `own_chance`.
+    """
+
+    neighbour: Neighbour
+    share: float
+    chance: float
+    named: str
+    own_share: float
+    own_chance: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.neighbour.words} leaves {self.share:.0%} of the data unexplained (chance: "
+            f"{self.chance:.0%}) where {self.named} leaves {self.own_share:.0%} (chance: "
+            f"{self.own_chance:.0%}): try {self.neighbour.options}."
+        )
+
+
+def better_family(posterior: Posterior) -> BetterFamily | None:
+    """The neighbour of the family that leaves least, where it leaves much less beyond chance.
+
+    None where little is unexplained, or no more than a few rows that were dropped.
+    """
+    family = posterior.model.family
+    found = neighbours(family)
+    linear, has_rows = posterior.model.predictor.averages, posterior.prior is None
+    if not (found and linear and has_rows and _many_dropped(posterior)):
+        return None
+    own, own_chance = _share(posterior), chance_without_refits(posterior, _REPLICATES)
+    noise = float(own_chance.max())
+    if own - noise <= _MUCH * (1 - noise):
+        return None
+    others = [(_share(fit), one, fit) for one in found if (fit := _fit(posterior, one)) is not None]
+    if not others:
+        return None
+    least = min(share for share, _, _ in others)
+    # Neighbours are listed from the simplest on.
+    share, best, other = next(one for one in others if one[0] <= least + _HARDLY)
+    chance = float(chance_without_refits(other, _REPLICATES).mean())
+    before = float(own_chance.mean())
+    if share - chance > _BEYOND * (own - before):
+        return None
+    return BetterFamily(best, share, chance, type(family).__name__, own, before)
+
+
+def _many_dropped(posterior: Posterior) -> bool:
+    kept = posterior.kept_rows
+    if kept is None or kept.route == "ordinary":
+        return True
+    return float(posterior.cells.p @ (1 - kept.share)) > _DROPPED
+
+
+def _share(posterior: Posterior) -> float:
+    """The mass of the data that the estimate leaves unexplained."""
+    layout = layout_of(posterior)
+    return float(unexplained(layout, minimiser(layout, posterior), posterior.cells.p[:, None])[0])
+
+
+def _fit(posterior: Posterior, neighbour: Neighbour) -> Posterior | None:
+    """The neighbour's likelihood fit, judged in the same groups and bins; None where it has none.
+
+    By maximum likelihood, which is fast: it explains all rows only if the family does.
+    """
+    cells, family = posterior.cells, neighbour.family
+    first = posterior.model.bind(cells, cells).blocks[0]
+    further = ((-1,),) * (len(family.predictors) - 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TVDBayesWarning)
+        try:
+            model = Model(family, Linear((first, *further)))
+            found = posterior_bootstrap(
+                model,
+                cells,
+                divergence=KLD(),
+                partition=posterior.partition,
+                n_draws=0,
+                units=posterior.units,
+                seed=posterior.seed,
+            )
+        except TVDBayesError:
+            return None
+    return replace(found, partition=posterior.partition, bins=posterior.bins)
