@@ -97,9 +97,9 @@ def one_of(name: str, value: object, choices: Sequence[str]) -> None:
         raise SettingsError(f"{name} must be {', '.join(first)} or {last}; got {value!r}.")
 
 
-def not_finite(name: str, found: str, advice: str = REPAIR) -> DataError:
+def not_finite(name: str, found: str) -> DataError:
     """The error for values that are NaN or infinite; `found` says how many, and which is first."""
-    return DataError(f"Every value of {name!r} must be a finite number; {found}. {advice}")
+    return DataError(f"Every value of {name!r} must be a finite number; {found}. {REPAIR}")
 
 
 def has_gaps(name: str, found: str, advice: str = REPAIR) -> DataError:
