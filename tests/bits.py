@@ -1,5 +1,11 @@
-"""The same bits: of two records, of two fits, and of a fit that was stopped and went on."""
+"""The same bits: of two records, of two fits, and of a fit that was stopped and went on.
 
+And what blocks on a cluster do in tests: workers import it from here.
+"""
+
+import os
+import signal
+import time
 from dataclasses import fields, is_dataclass
 
 import numpy as np
@@ -57,3 +63,26 @@ def assert_resumed_after_ctrl_c(fit, alone, cluster, monkeypatch):
     partial = stopped.value.partial
     assert 0 < len(partial.draws) < len(alone.draws)
     assert same_bits(fit(resume=partial), alone)
+
+
+def where(block):
+    time.sleep(0.02)
+    return block, os.getpid()
+
+
+def square(block):
+    time.sleep(0.02)
+    return block * block
+
+
+def deadly(home, block):
+    """Kill every worker that gets block 3."""
+    if block == 3 and os.getpid() != home:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return square(block)
+
+
+def wrong(block):
+    if block == 3:
+        raise KeyError("mine")
+    return square(block)

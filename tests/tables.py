@@ -66,3 +66,13 @@ HOSTILE = [
     "*",
     "x);ATTACH 'evil.db';--",
 ]
+
+
+def assert_names_cannot_run_sql(connection: object, name: str) -> None:
+    """Neither as the name of a table nor of a column; `connection` has a table "people"."""
+    before = sorted(connection.list_tables())
+    with pytest.raises(tb.DataError, match="no table"):
+        tb.fit("visits ~ age", name, engine=connection)
+    with pytest.raises((tb.DataError, tb.FormulaError)):
+        tb.fit("visits ~ age", "people", engine=connection, weights=name)
+    assert sorted(connection.list_tables()) == before

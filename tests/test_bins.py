@@ -57,14 +57,16 @@ def test_bins_do_not_reach_across_gaps_to_outliers(rng):
     assert found is None or found.highs[-1] == 2.0**53
 
 
-def test_binned_objective_equals_its_definition(rng):
-    n, beta = 300, np.array([3.0, 0.4])
+@pytest.mark.parametrize("starts", [None, [0, 5, 12, 20, 21, 30, 44]], ids=["outcomes", "bins"])
+def test_grouped_objective_equals_its_definition(rng, starts):
+    """D = 1 - sum over groups and bins seen of min(data mass, model mass), averaged over R."""
+    n, beta = 300, np.array([3.0 if starts else 0.7, 0.4])
     x = np.column_stack([np.ones(n), rng.normal(size=n)])
     y = rng.poisson(np.exp(x @ beta)).astype(float)
     cells = Cells.from_rows(x, y)
     partition = KMeansGroups((Cluster("tail", 1.0, 2),)).learn(cells, 2, 0)
-    bins = Bins.starting_at([0, 5, 12, 20, 21, 30, 44], y.max())
-    layout = Layout(Model(Poisson()), cells, partition, cells, False, bins)
+    bins = Bins.starting_at(starts, y.max()) if starts else Bins(np.unique(y), np.unique(y))
+    layout = Layout(Model(Poisson()), cells, partition, cells, False, bins if starts else None)
     p = rng.dirichlet(cells.counts)
     found = Objective(layout, TVD()).on(p[:, None]).distance(layout.bound.from_user(beta[:, None]))
     rate, distances = np.exp(cells.x[cells.x_index] @ beta), []

@@ -3,7 +3,6 @@
 import logging
 import os
 import signal
-import time
 from functools import partial as with_
 
 import joblib
@@ -11,7 +10,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import tvdbayes as tb
-from bits import assert_resumed_after_ctrl_c, same_bits
+from bits import assert_resumed_after_ctrl_c, deadly, same_bits, square, where, wrong
 from tables import counts_on_a_line
 from tvdbayes.sampling.execution import (
     Dask,
@@ -55,29 +54,6 @@ def frame():
 def alone(frame):
     """The fit in one process."""
     return tb.fit("y ~ x", frame, n_draws=224, refine=None, n_jobs=1)
-
-
-def where(block):
-    time.sleep(0.02)
-    return block, os.getpid()
-
-
-def square(block):
-    time.sleep(0.02)
-    return block * block
-
-
-def deadly(home, block):
-    """Kill every worker that gets block 3."""
-    if block == 3 and os.getpid() != home:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return square(block)
-
-
-def wrong(block):
-    if block == 3:
-        raise KeyError("mine")
-    return square(block)
 
 
 def kill_a_worker(patch, client):

@@ -35,7 +35,7 @@ from tvdbayes._errors import SettingsError
 from tvdbayes.kernel import _library, build
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective._compiled import Compiled
-from tvdbayes.objective._infinity import degenerate
+from tvdbayes.objective._penalty import degenerate
 from tvdbayes.objective.partitions import Auto
 from tvdbayes.sampling.execution import Joblib, Threads
 from tvdbayes.solvers import newton

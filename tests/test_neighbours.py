@@ -8,9 +8,9 @@ import pytest
 
 import tvdbayes as tb
 from tvdbayes.formula.columns import family_by_name
-from tvdbayes.models.families import ALL_FAMILIES, ALL_LINKS, neighbours
+from tvdbayes.models.families import ALL_FAMILIES, ALL_LINKS
 from tvdbayes.objective import Layout
-from tvdbayes.results.findings import better_family, fewer_dropped
+from tvdbayes.results.better_family import better_family, fewer_dropped, neighbours
 from tvdbayes.results.replicates import chance_without_refits, replicate
 from tvdbayes.results.rows import masses_of
 from tvdbayes.sampling.weights import Prior

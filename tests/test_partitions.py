@@ -36,29 +36,6 @@ def objective_at(cells, partition, family, beta, fold=False):
     return problem.distance(layout.bound.from_user(beta[:, None]))[0]
 
 
-def test_grouped_objective_equals_its_definition(rng):
-    """D = 1 - sum over groups and seen outcomes of min(data mass, model mass), averaged over R."""
-    n, beta = 200, np.array([0.7, 0.4])
-    x = np.column_stack([np.ones(n), rng.normal(size=n)])
-    y = rng.poisson(np.exp(x @ beta)).astype(float)
-    cells = Cells.from_rows(x, y)
-    partition = KMeansGroups((Cluster("tail", 1.0, 3),)).learn(cells, 2, 0)
-    layout = Layout(Model(Poisson()), cells, partition, cells)
-    p = rng.dirichlet(cells.counts)
-    found = Objective(layout, TVD()).on(p[:, None]).distance(layout.bound.from_user(beta[:, None]))
-    distances = []
-    for labels in partition.group(cells).groups:
-        of_cell, common = labels[cells.x_index], 0.0
-        for group in np.unique(of_cell):
-            rows = np.flatnonzero(of_cell == group)
-            for outcome in np.unique(cells.y[rows]):
-                eta = (cells.x[cells.x_index[rows]] @ beta)[None]
-                model = p[rows] @ Poisson().pmf(np.full(rows.size, outcome), eta, np.ones(1))
-                common += min(p[rows][cells.y[rows] == outcome].sum(), model)
-        distances.append(1 - common)
-    assert abs(found[0] - np.mean(distances)) < 1e-14
-
-
 def test_folding_two_outcomes_changes_nothing(rng):
     x, y, beta = logit_rows(rng)
     cells = Cells.from_rows(x, y)

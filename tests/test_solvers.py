@@ -39,8 +39,7 @@ from tvdbayes.solvers import (
     solve_from_pool,
     spread_out,
 )
-from tvdbayes.solvers._cholesky import solve_positive
-from tvdbayes.solvers.newton import Newton
+from tvdbayes.solvers.newton import Newton, solve_positive
 from tvdbayes.solvers.starts import _choose
 
 

@@ -12,12 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from scipy import sparse, special
-from scipy.linalg import eigh_tridiagonal
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
@@ -379,28 +378,3 @@ def _trigamma_excess(x: Array) -> Array:
         small = xp.minimum(x, 10.0)
         value = xp.where(x < 10, zeta(2.0, small) - 1 / small, value)
     return value
-
-
-def gauss_sum(low: float, high: float, n_nodes: int = 12) -> tuple[Array, Array]:
-    """Nodes and weights of the sum over low, low + 1, ..., high.
-
-    At most `n_nodes` of them: all outcomes of a short stretch; of a longer one the nodes that make
-    the sum exact for polynomials of degree below twice their number (Gauss, for Gram polynomials).
-    """
-    n = high - low + 1
-    if n <= n_nodes:
-        return np.arange(low, high + 1), np.ones(int(n))
-    nodes, weights = _gauss(n, n_nodes)
-    return (low + high) / 2 + nodes, weights
-
-
-@lru_cache(maxsize=4096)
-def _gauss(n: float, n_nodes: int) -> tuple[Array, Array]:
-    """Nodes about 0, and weights, of the sum over n outcomes."""
-    k = np.arange(1.0, n_nodes)
-    off = k / 2 * np.sqrt((n * n - k * k) / (4 * k * k - 1))
-    nodes, vectors = eigh_tridiagonal(np.zeros(n_nodes), off)
-    found = np.asarray(nodes, float), np.asarray(n * vectors[0] ** 2, float)
-    for part in found:
-        part.setflags(write=False)
-    return found

@@ -3,7 +3,6 @@
 import logging
 import os
 import signal
-import time
 from functools import partial as with_
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import joblib
 import pytest
 
 import tvdbayes as tb
-from bits import assert_resumed_after_ctrl_c, same_bits
+from bits import assert_resumed_after_ctrl_c, deadly, same_bits, where, wrong
 from tables import counts_on_a_line
 from tvdbayes.sampling.execution import Ray, executor_for
 
@@ -48,24 +47,6 @@ def frame():
 def alone(frame):
     """The fit in one process."""
     return tb.fit("y ~ x", frame, n_draws=200, refine=None, n_jobs=1)
-
-
-def where(block):
-    time.sleep(0.05)
-    return block, os.getpid()
-
-
-def deadly(home, block):
-    """Kill every worker that gets block 3."""
-    if block == 3 and os.getpid() != home:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return block * block
-
-
-def wrong(block):
-    if block == 3:
-        raise KeyError("mine")
-    return block * block
 
 
 def at_work():

@@ -24,7 +24,7 @@ from tvdbayes.cli._answers import (
 from tvdbayes.cli._commands import noted
 from tvdbayes.cli._stored import load_fit
 from tvdbayes.cli._text import echo_json, paragraph
-from tvdbayes.data.frames import read_stream
+from tvdbayes.data.files import read_stream
 from tvdbayes.data.sources import open_data, open_source
 from tvdbayes.data.table import AbstractSource
 from tvdbayes.fitting import Fit

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from tvdbayes._errors import DataError, SettingsError, first_line
-from tvdbayes.data.frames import CSV, PARQUET, csv_names, is_csv, is_pattern, reading, require_known
+from tvdbayes.data.files import CSV, PARQUET, csv_names, is_csv, is_pattern, reading, require_known
 
 SQL_EXTRA = "pip install 'tvdbayes[sql]'"
 

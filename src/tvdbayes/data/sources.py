@@ -20,7 +20,8 @@ from tvdbayes.data.duckdb import (
     open_files,
     require_ibis,
 )
-from tvdbayes.data.frames import FrameSource, is_csv, is_pattern, n_rows_of, open_frame, read_file
+from tvdbayes.data.files import is_csv, is_pattern, n_rows_of, read_file
+from tvdbayes.data.frames import FrameSource, open_frame
 from tvdbayes.data.grid import Grid
 from tvdbayes.data.sql import MAX_CELLS, RegisteredFrame, SqlSource
 from tvdbayes.data.table import AbstractSource

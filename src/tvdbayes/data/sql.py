@@ -37,7 +37,8 @@ from tvdbayes._validate import (
     whole_number,
 )
 from tvdbayes.data.duckdb import register, require_cases
-from tvdbayes.data.frames import FrameSource, open_frame, typed_text
+from tvdbayes.data.files import typed_text
+from tvdbayes.data.frames import FrameSource, open_frame
 from tvdbayes.data.grid import Coarsening, Grid
 from tvdbayes.data.rounding import Rounding, learn_rounding
 from tvdbayes.data.table import AbstractSource, Missing, Table, Wanted, count_name, mark

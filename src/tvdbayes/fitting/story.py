@@ -13,14 +13,8 @@ from tvdbayes.fitting.clusters import ClusterAnswers
 from tvdbayes.fitting.effects import EffectAnswers, levels_of_column
 from tvdbayes.report import INTERVAL, Averages, Story, covariates, listed, render
 from tvdbayes.results.base import AbstractFit, needs_rows
-from tvdbayes.results.findings import (
-    Check,
-    Finding,
-    Level,
-    better_family,
-    fewer_dropped,
-    flat_ranges,
-)
+from tvdbayes.results.better_family import better_family, fewer_dropped
+from tvdbayes.results.findings import Check, Finding, Level, flat_ranges
 from tvdbayes.results.misfit import Misfit
 from tvdbayes.results.rows import suspicious_of
 from tvdbayes.sampling.posterior import Posterior

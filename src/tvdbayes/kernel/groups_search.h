@@ -53,7 +53,7 @@ static void solve_by_eigenvalues(int64_t d, double *h, double *axes, const doubl
     }
 }
 
-/* step = -H^-1 grad, not too long, where the trial was taken; see `_cholesky.py` and
+/* step = -H^-1 grad, not too long, where the trial was taken; see `newton.py` and
    `Newton._bounded`. Of hess the lower triangle is given; `own` holds 2 d (d + 1) numbers. */
 static void find_steps(const Groups *g, const Block *b, double *own)
 {

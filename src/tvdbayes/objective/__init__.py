@@ -35,11 +35,17 @@ from tvdbayes._array import Device
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.data.cells import Cells
 from tvdbayes.objective._group import GroupExpansion, GroupProblem
-from tvdbayes.objective._infinity import EDGE, at_boundary, degenerate, runs_away
 from tvdbayes.objective._kinds import AbstractDivergence
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._pairs import Pairs
-from tvdbayes.objective._penalty import TIE_BREAK, Penalty
+from tvdbayes.objective._penalty import (
+    EDGE,
+    TIE_BREAK,
+    Penalty,
+    at_boundary,
+    degenerate,
+    runs_away,
+)
 from tvdbayes.objective._row import RowExpansion, RowPoint, RowProblem
 from tvdbayes.objective._units import Listed, gauss_newton
 from tvdbayes.solvers import Solution, Status

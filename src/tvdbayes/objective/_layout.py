@@ -1,22 +1,24 @@
-"""The fixed part of an objective: a model bound to a table and its groups."""
+"""The fixed part of an objective: a model bound to a table, and the units that compare both."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from tvdbayes._array import Device, Segments
-from tvdbayes._typing import Array
+from tvdbayes._array import Device, Ones, Segments
+from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.model import Model
 from tvdbayes.models.predictors import AbstractBound
 from tvdbayes.objective._pairs import Canonical, Pairs
 from tvdbayes.objective._slots import LAWS, MOST_DISPERSED, MOST_TRIALS, Slots, further_constant
-from tvdbayes.objective._tables import make_units
-from tvdbayes.objective._units import AbstractUnits, Listed
+from tvdbayes.objective._units import AbstractUnits, Listed, PooledUnits, SingleUnits
 from tvdbayes.objective.partitions import AbstractPartition, Bins, Grouping
 from tvdbayes.solvers import Accuracy
+
+_MOST_KEYS = 1 << 16
+"""Keys up to which a table of all of them, 64 KiB, is made without asking how many are used."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,3 +142,116 @@ class Layout:
         return replace(
             self, cells=cells, grouped=self.grouping.of_other_outcomes(self.cells, cells)
         )
+
+
+def make_units(
+    family: AbstractFamily,
+    bound: AbstractBound,
+    cells: Cells,
+    grouping: Grouping,
+    *,
+    fold: bool,
+    bins: Bins | None,
+) -> AbstractUnits:
+    """The units of a table under a partition; `fold` lets one of two outcomes stand for both."""
+    n_atoms = grouping.x_of_atom.size
+    atom_of_cell = Segments(grouping.atom_of_cell, n_atoms)
+    alone = len(grouping.groups) == 1 and np.array_equal(grouping.groups[0], np.arange(n_atoms))
+    if alone and bins is None:
+        x_of_pair = Segments(cells.x_index, cells.n_x)
+        trials = cells.trials[cells.x_index, None]
+        return SingleUnits(Pairs(family, bound, x_of_pair, cells.y[:, None], trials), atom_of_cell)
+    groups = _numbered(grouping.groups)
+    if fold:
+        atom, y, weight = np.arange(n_atoms), np.ones(n_atoms), np.ones(n_atoms)
+        slot_of_pair, coded = atom, None
+        to_units = Ones.at(np.repeat(atom, len(groups)), groups.T.ravel())
+        slot_of_cell, seen = grouping.atom_of_cell, cells.y > 0
+        unit_group = np.arange(to_units.shape[1])
+    else:
+        outcomes = np.unique(cells.y)
+        used, number = (bins or Bins(outcomes, outcomes)).placing(cells.y)
+        slot_key, unit_group, to_units = _incidence(
+            groups, grouping.atom_of_cell, number, used.n_bins
+        )
+        slot_of_cell = np.searchsorted(slot_key, grouping.atom_of_cell * used.n_bins + number)
+        seen = np.ones(cells.n_cells, bool)
+        slot_atom, slot_bin = np.divmod(slot_key, used.n_bins)
+        bin_of_node, node_y, node_weight = used.nodes(np.unique(cells.trials))
+        slot_of_pair, node = _expand(slot_bin, bin_of_node)
+        atom, weight = slot_atom[slot_of_pair], node_weight[node]
+        each, code = np.unique(node_y, return_inverse=True)
+        coded = each, code[node]
+        y = node_y[node]
+    x_index = grouping.x_of_atom[atom]
+    # A neighbour's outcome may be impossible here (more successes than trials): it gets no mass,
+    # and an outcome that has one to be evaluated at.
+    trials = cells.trials[x_index]
+    possible = family.possible(np.ceil(y), trials)
+    if not possible.all():
+        y, coded = np.where(possible, y, cells.y[np.searchsorted(cells.x_index, x_index)]), None
+    return PooledUnits(
+        Pairs(family, bound, Segments(x_index, cells.n_x), y[:, None], trials[:, None], coded),
+        Segments(slot_of_pair, to_units.shape[0]),
+        to_units,
+        Ones.at(slot_of_cell[seen], np.flatnonzero(seen), (to_units.shape[0], cells.n_cells)),
+        atom_of_cell,
+        atom,
+        np.where(possible, weight, 0.0)[:, None],
+        Segments(unit_group, int(groups.max()) + 1),
+        len(groups),
+        fold,
+    )
+
+
+def _expand(slot_bin: IntArray, bin_of_node: IntArray) -> tuple[IntArray, IntArray]:
+    """One pair for each node of each slot's bin: the slot and the node of each pair."""
+    first = np.searchsorted(bin_of_node, np.arange(bin_of_node[-1] + 2))
+    count = (first[1:] - first[:-1])[slot_bin]
+    slot = np.repeat(np.arange(slot_bin.size), count)
+    within = np.arange(slot.size) - np.repeat(np.cumsum(count) - count, count)
+    return slot, first[slot_bin[slot]] + within
+
+
+def _numbered(groups: IntArray) -> IntArray:
+    """Give the groups of all partitions different numbers, without gaps, (R, n_atoms)."""
+    numbered: IntArray = np.empty_like(groups)
+    start = 0
+    for row, labels in enumerate(groups):
+        used = np.bincount(labels) > 0
+        numbered[row] = (np.cumsum(used) - 1 + start)[labels]
+        start += int(used.sum())
+    return numbered
+
+
+def _incidence(
+    groups: IntArray, atom_of_cell: IntArray, y: IntArray, n_outcomes: int
+) -> tuple[IntArray, IntArray, Ones]:
+    """Keys (atom * outcomes + outcome) of the slots, the groups of the units, and the matrix that
+    takes slots to units.
+    """
+    group_of_cell = groups[:, atom_of_cell]
+    n_keys = (int(groups.max()) + 1) * n_outcomes
+    unit_key, _ = _distinct((group_of_cell * n_outcomes + y).ravel(), n_keys)
+    unit_group, unit_y = np.divmod(unit_key, n_outcomes)
+    first = np.searchsorted(unit_group, np.arange(groups.max() + 2))
+    keys, units = [], []
+    for labels in groups:
+        count = first[labels + 1] - first[labels]
+        atom = np.repeat(np.arange(labels.size), count)
+        within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        unit = first[labels[atom]] + within
+        keys.append(atom * n_outcomes + unit_y[unit])
+        units.append(unit)
+    slot_key, slot = _distinct(np.concatenate(keys), groups.shape[1] * n_outcomes)
+    return slot_key, unit_group, Ones.at(slot, np.concatenate(units))
+
+
+def _distinct(keys: IntArray, n: int) -> tuple[IntArray, IntArray]:
+    """The distinct keys, all below n, in order, and the number of each key among them."""
+    if n > _MOST_KEYS + 2 * keys.size:
+        return np.unique(keys, return_inverse=True)
+    # A table of all keys is faster than sorting.
+    seen = np.zeros(n, bool)
+    seen[keys] = True
+    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[keys]

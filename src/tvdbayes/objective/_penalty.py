@@ -1,11 +1,18 @@
-"""A quadratic penalty on the parameters: the ridge, the rule that breaks ties, and pins."""
+"""What keeps an optimum finite: a quadratic penalty; and how one at infinity is recognised.
+
+The penalty is the ridge, the rule that breaks ties, and what holds parameters at a value.
+"""
 
 from dataclasses import dataclass
+from typing import Protocol, Self
 
 import numpy as np
 
-from tvdbayes._typing import Array, BoolArray
+from tvdbayes._array import to_host, xp
+from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.models.predictors import AbstractBound
+from tvdbayes.objective._layout import Layout
+from tvdbayes.solvers import Point
 
 TIE_BREAK = 1e-11
 """Weight of the squared distance to the reference (in standardised coordinates). Among parameters
@@ -15,6 +22,15 @@ optimum at infinity becomes a finite one far out."""
 PIN = 1e5
 """The same for parameters that are held at the reference: a divergence in [0, 1] whose slopes are
 of the order of 1 moves them by less than 1e-5."""
+
+EDGE = 12.0
+"""Log odds or log scales beyond this are as good as infinite."""
+_FAR = 4.0
+_FREE = 1e-6
+"""Moving the linear predictor by `_FAR` is free if it costs less than `_FREE` times the mass of
+the rows that it moves. Rates or odds change by a factor of 55 then, so a finite optimum is left."""
+_SMOOTH = 1e-6
+"""Width of the smoothing at which the flattest direction is found; kinks have no curvature."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,3 +90,58 @@ class Penalty:
         if self.bound is None or self.ridge == 0:
             return np.zeros_like(theta)
         return self.ridge * self.bound.ridge_gradient(theta)
+
+
+class _Problem(Protocol):
+    @property
+    def layout(self) -> Layout: ...
+
+    def take(self, index: IntArray) -> Self: ...
+
+    def at(self, theta: Array) -> Point: ...
+
+    def distance(self, theta: Array) -> Array: ...
+
+
+def runs_away(problem: _Problem, theta: Array) -> BoolArray:
+    """Draws of theta (d, B) whose optimum is at infinity, see `Objective.runs_away`."""
+    layout = problem.layout
+    gone = degenerate(layout, theta)
+    index = np.flatnonzero(gone)
+    if index.size:
+        some, at = problem.take(index), theta[:, index]
+        hess = some.at(at).expand(np.full(index.size, _SMOOTH), None).hess
+        flattest = np.linalg.eigh(hess.transpose(2, 0, 1)).eigenvectors[:, :, 0].T
+        along = to_host(xp.abs(layout.bound.direction(flattest)).max(0))
+        reach = along.max(0)
+        step = _FAR / np.maximum(reach, 1e-300) * flattest
+        cells = layout.cells
+        moved = (cells.x_counts / cells.n_obs) @ (along > reach / 2)
+        limit = some.distance(at) + _FREE * moved
+        gone[index] = (some.distance(at + step) < limit) | (some.distance(at - step) < limit)
+    return gone
+
+
+def at_boundary(layout: Layout, theta: Array) -> BoolArray:
+    """Which further predictors (dispersion, inflation) of theta (d, B) are as good as 0 in all
+    rows, (k - n_main, B): the law is then that of a simpler family.
+    """
+    family = layout.family
+    if family.levels or len(family.predictors) == family.n_main:
+        return np.zeros((0, theta.shape[1]), bool)
+    return np.asarray((layout.bound.eta(theta)[family.n_main :] < -EDGE).all(1))
+
+
+def degenerate(layout: Layout, theta: Array) -> BoolArray:
+    """Draws (of theta (d, B)) under which some x row has a law that is (nearly) one point."""
+    eta, trials, some = layout.bound.eta(theta), layout.x_trials, np.arange(theta.shape[1])
+    if layout.family.compiled is not None:
+        # The laws that the kernel knows have their extremes at the ends of the predictor, and the
+        # fewer trials the nearer they are.
+        ends = xp.stack([eta.min(1), eta.max(1)], axis=1)
+        fewest = trials.min(0, keepdims=True)
+        some = np.flatnonzero(np.asarray(layout.family.degenerate(ends, fewest).any(0)))
+    found = np.zeros(theta.shape[1], bool)
+    if some.size:
+        found[some] = np.asarray(layout.family.degenerate(eta[..., some], trials).any(0))
+    return found

@@ -18,10 +18,9 @@ import numpy as np
 from tvdbayes._array import to_host, xp
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.objective._compiled import Compiled
-from tvdbayes.objective._infinity import runs_away
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._pairs import Canonical
-from tvdbayes.objective._penalty import Penalty
+from tvdbayes.objective._penalty import Penalty, runs_away
 from tvdbayes.objective._terms import RowTerms
 from tvdbayes.solvers import Accuracy, Solution, Status
 

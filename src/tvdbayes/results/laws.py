@@ -14,10 +14,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.polynomial.legendre import legder, legint, legvander
 
-from tvdbayes._array import gauss_sum
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.cells import Cells
-from tvdbayes.models.families import AbstractFamily
+from tvdbayes.models.families import AbstractFamily, gauss_sum
 from tvdbayes.results.prediction import stretches
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.posterior import Posterior

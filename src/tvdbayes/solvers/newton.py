@@ -26,7 +26,6 @@ import numpy as np
 
 from tvdbayes._array import xp
 from tvdbayes._typing import Array, BoolArray, IntArray
-from tvdbayes.solvers._cholesky import solve_positive
 from tvdbayes.solvers._problem import Accuracy, Expansion, Point, Problem
 from tvdbayes.solvers._solution import Solution, Status
 
@@ -296,3 +295,51 @@ class _Batch:
         self.widths, self.length = self.widths[keep], self.length[keep]
         self.merit, self.promise = self.merit[keep], self.promise[keep]
         self.dual = None if self.dual is None else self.dual[..., keep]
+
+
+_FLOOR = 1e-10
+"""Pivots and eigenvalues below this share of the curvature are rounding errors of it."""
+
+
+def solve_positive(hess: Array, grad: Array) -> Array:
+    """Solve ``H step = grad`` for hess (d, d, B), with H made positive definite where it is not.
+
+    By Cholesky factors of all at once, vectorised over the last axis, which for small matrices
+    beats a call of LAPACK for each. Matrices that are not positive definite are few: they get the
+    absolute values of their eigenvalues. Unlike with a rule for pivots, the order of the
+    parameters then does not matter to the minimum that is found.
+
+    A pivot is judged beside the curvature of its own parameter, so that a parameter that is flat
+    beside a kink has a Newton step too.
+    """
+    d = grad.shape[0]
+    smallest = _FLOOR * np.maximum(np.abs(hess[range(d), range(d)]), 1e-100)
+    definite = np.ones(grad.shape[1], bool)
+    factor = np.empty_like(hess)
+    pivots = np.empty_like(grad)
+    solution = grad.copy()
+    for j in range(d):
+        column = hess[j:, j] - np.einsum("ikb,kb->ib", factor[j:, :j], pivots[:j] * factor[j, :j])
+        definite &= column[0] >= smallest[j]
+        pivots[j] = np.maximum(column[0], smallest[j])
+        factor[j:, j] = column / pivots[j]
+        solution[j + 1 :] -= factor[j + 1 :, j] * solution[j]
+    solution /= pivots
+    for j in range(d - 1, 0, -1):
+        solution[:j] -= factor[j, :j] * solution[j]
+    if not definite.all():
+        # What has overflowed has no eigenvalues: the caller sees that the step is not finite.
+        other = np.flatnonzero(~definite)
+        solution[:, other] = np.nan
+        other = other[np.isfinite(hess[:, :, other]).all((0, 1))]
+        solution[:, other] = _by_eigenvalues(hess[:, :, other], grad[:, other])
+    return solution
+
+
+def _by_eigenvalues(hess: Array, grad: Array) -> Array:
+    size, axes = np.linalg.eigh(hess.transpose(2, 0, 1))
+    size = np.abs(size)
+    size = np.maximum(size, _FLOOR * np.maximum(size.max(1, keepdims=True), 1e-100))
+    along = (axes.transpose(0, 2, 1) @ grad.T[:, :, None])[..., 0] / size
+    found: Array = (axes @ along[..., None])[..., 0].T
+    return found

@@ -2,6 +2,7 @@
 
 from tvdbayes.models.families._base import AbstractFamily, Jet, odd_trials
 from tvdbayes.models.families._by_outcome import once_per_outcome
+from tvdbayes.models.families._support import gauss_sum
 from tvdbayes.models.families.bounded import Bernoulli, BetaBinomial, Binomial
 from tvdbayes.models.families.categorical import Categorical, Ordinal
 from tvdbayes.models.families.censored import Censored
@@ -9,7 +10,6 @@ from tvdbayes.models.families.counts import DiscreteWeibull, Geometric, Negative
 from tvdbayes.models.families.custom import CustomFamily
 from tvdbayes.models.families.inflated import Hurdle, ZeroInflated, ZeroTruncated
 from tvdbayes.models.families.links import AbstractLink, Cloglog, Logit, Probit
-from tvdbayes.models.families.neighbours import Neighbour, neighbours
 
 __all__ = [
     "ALL_FAMILIES",
@@ -33,13 +33,12 @@ __all__ = [
     "Jet",
     "Logit",
     "NegativeBinomial",
-    "Neighbour",
     "Ordinal",
     "Poisson",
     "Probit",
     "ZeroInflated",
     "ZeroTruncated",
-    "neighbours",
+    "gauss_sum",
     "odd_trials",
     "once_per_outcome",
 ]

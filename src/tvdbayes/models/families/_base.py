@@ -113,7 +113,7 @@ class AbstractFamily(ABC):
     @property
     def smooth_sums(self) -> bool:
         """Whether sums of powers of the pmf are smooth functions of one predictor alone, over a
-        long support, so that they are worth a table (see `_power_table`).
+        long support, so that they are worth a table (see `_support`).
         """
         return False
 

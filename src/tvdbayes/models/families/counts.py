@@ -37,7 +37,6 @@ from tvdbayes._validate import LARGEST
 from tvdbayes.models.families._base import AbstractFamily, Jet, from_triangle
 from tvdbayes.models.families._by_outcome import by_outcome
 from tvdbayes.models.families._negbin import log_negbin, log_ratio
-from tvdbayes.models.families._power_table import tabulated_power_sum
 from tvdbayes.models.families._support import (
     LARGE_DISPERSION,
     SMALL,
@@ -45,6 +44,7 @@ from tvdbayes.models.families._support import (
     count_nodes,
     mean_by_sum,
     panels,
+    tabulated_power_sum,
 )
 from tvdbayes.models.families.links import Logit
 

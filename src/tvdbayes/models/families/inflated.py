@@ -23,8 +23,7 @@ from tvdbayes._array import log1m_exp, on_device, xp
 from tvdbayes._errors import FamilyError
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.models.families._base import AbstractFamily, Jet, bordered
-from tvdbayes.models.families._power_table import tabulated_power_sum
-from tvdbayes.models.families._support import CERTAIN
+from tvdbayes.models.families._support import CERTAIN, tabulated_power_sum
 from tvdbayes.models.families._wrapper import AbstractWrapper
 from tvdbayes.models.families.links import Logit
 

@@ -6,14 +6,10 @@ from tvdbayes.objective.partitions._base import (
     Grouping,
     GroupReport,
     Singletons,
+    median_cell,
     report_groups,
 )
-from tvdbayes.objective.partitions.bins import (
-    Bins,
-    learn_bins,
-    learn_bins_of_tables,
-    median_cell,
-)
+from tvdbayes.objective.partitions.bins import Bins, learn_bins, learn_bins_of_tables
 from tvdbayes.objective.partitions.groups import (
     ENOUGH_ROWS,
     Auto,

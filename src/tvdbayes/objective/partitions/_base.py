@@ -200,3 +200,13 @@ def report_groups(cells: Cells, name: str, grouping: Grouping) -> GroupReport:
     total = np.cumsum(size)
     median = float(size[np.searchsorted(total, total[-1] / 2)])
     return GroupReport(name, len(sizes), float(np.mean([len(s) for s in sizes])), median)
+
+
+def median_cell(cells: Cells, grouping: Grouping) -> float:
+    """Rows that share group and outcome with the median row, in the first partition."""
+    group = grouping.groups[0][grouping.atom_of_cell]
+    _, cell = np.unique(np.stack([group, cells.y], axis=1), axis=0, return_inverse=True)
+    size = np.bincount(cell.ravel(), cells.counts)[cell.ravel()]
+    order = np.argsort(size, kind="stable")
+    total = np.cumsum(cells.counts[order])
+    return float(size[order][np.searchsorted(total, total[-1] / 2)])

@@ -12,10 +12,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from tvdbayes._array import gauss_sum
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.cells import Cells
+from tvdbayes.models.families import gauss_sum
 from tvdbayes.objective.partitions._base import Grouping
 from tvdbayes.objective.partitions.groups import ENOUGH_ROWS
 
@@ -235,16 +235,6 @@ def _bins_as_wide(outcomes: Array, typical_at: Array, typical: Array) -> Bins:
         highs.append(y[after - 1])
         at = after
     return Bins(np.array(lows), np.array(highs))
-
-
-def median_cell(cells: Cells, grouping: Grouping) -> float:
-    """Rows that share group and outcome with the median row, in the first partition."""
-    group = grouping.groups[0][grouping.atom_of_cell]
-    _, cell = np.unique(np.stack([group, cells.y], axis=1), axis=0, return_inverse=True)
-    size = np.bincount(cell.ravel(), cells.counts)[cell.ravel()]
-    order = np.argsort(size, kind="stable")
-    total = np.cumsum(cells.counts[order])
-    return float(size[order][np.searchsorted(total, total[-1] / 2)])
 
 
 def _windows(cells: Cells, grouping: Grouping, n_rows: float) -> list[tuple[IntArray, Array]]:
