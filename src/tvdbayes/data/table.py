@@ -72,12 +72,12 @@ class Table:
         spread = np.asarray(values, dtype=object)[self.index]
         return listing(wrong[self.index], spread, self.unit, self.rows)
 
-    def require_finite(self, names: Sequence[str], x: Array, where: str = "") -> None:
+    def require_finite(self, names: Sequence[str], x: Array) -> None:
         """Raise unless covariates (m, p) of the distinct rows are finite; name the first row."""
         for name, column in zip(names, x.T, strict=True):
             wrong = ~np.isfinite(column)
             if wrong.any():
-                raise not_finite(name, f"{where}{self.listing(wrong, column)}")
+                raise not_finite(name, self.listing(wrong, column))
 
     def of_input(self, numbers: IntArray) -> IntArray:
         """Numbers of distinct rows for every row of the input, -1 where it was left out."""

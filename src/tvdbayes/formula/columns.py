@@ -23,23 +23,6 @@ from tvdbayes.models.families import (
 from tvdbayes.models.model import LINKS
 
 
-def require_name(name: object, what: str) -> None:
-    """Raise unless an option that takes the name of a column got text, or nothing."""
-    if not (name is None or isinstance(name, str)):
-        raise DataError(
-            f"{what}= takes the name of a column; got {type(name).__name__}. Put the values into "
-            "the data and pass their name."
-        )
-
-
-def require_trials(trials: object) -> None:
-    """Raise unless ``trials=`` is the name of a column or a number."""
-    if not (isinstance(trials, str) or is_number(trials)):
-        raise DataError(
-            f"trials= takes the name of a column or a number; got {type(trials).__name__}."
-        )
-
-
 def numbers(table: Table, name: str) -> Array:
     """A column of numbers, one for each distinct row."""
     require_numbers(table, name)

@@ -235,12 +235,6 @@ def calculated_with(terms: Formula) -> dict[str, str]:
     return found
 
 
-def categories_in(terms: Formula) -> frozenset[str]:
-    """The columns that terms take as categories by C, whatever they hold."""
-    calls = [node for _, tree in _trees(terms) for node in ast.walk(tree) if _called(node) == "C"]
-    return frozenset(name for call in calls for name in _columns_in(call))
-
-
 def not_by_category(terms: Formula) -> frozenset[str]:
     """The columns that terms use in some other way than by C."""
     plain = (f for f in _factors(terms) if f.eval_method is Factor.EvalMethod.LOOKUP)

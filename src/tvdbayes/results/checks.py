@@ -184,14 +184,13 @@ class PitHistogram:
     high: float
 
 
-def pit_histogram(posterior: Posterior, n_bins: int = 10, interval: float = 0.9) -> PitHistogram:
+def pit_histogram(posterior: Posterior, n_bins: int = 10) -> PitHistogram:
     """Histogram of the probability integral transform, without random numbers; see `Fit.pit`.
 
     A row is spread evenly from `Pit.low` to `Pit.high` (Czado, Gneiting and Held 2009). A U-shape
     says that outcomes vary more than the model, a hump that they vary less, a slope that the model
-    predicts too low or too high. The interval is that of binomial counts.
+    predicts too low or too high. The 90% interval is that of binomial counts.
     """
-    probability("interval", interval, 0.9)
     whole_number("n_bins", n_bins, 1)
     found, n = pit(posterior), posterior.cells.n_obs
     edges, width = np.linspace(0, 1, n_bins + 1), found.high - found.low
@@ -202,8 +201,10 @@ def pit_histogram(posterior: Posterior, n_bins: int = 10, interval: float = 0.9)
         return float(posterior.cells.p @ np.where(width > 0, inside, edge >= found.high))
 
     cdf = np.array([0.0, *map(share, edges[1:-1]), 1.0])
-    tails, uniform = ((1 - interval) / 2, (1 + interval) / 2), np.full((1, 1), 1 / n_bins)
-    low, high = (float(_binomial_quantile(tail, n, uniform)[0]) * n_bins / n for tail in tails)
+    uniform = np.full((1, 1), 1 / n_bins)
+    low, high = (
+        float(_binomial_quantile(tail, n, uniform)[0]) * n_bins / n for tail in (0.05, 0.95)
+    )
     return PitHistogram(edges, np.diff(cdf) * n_bins, low, high)
 
 
@@ -256,7 +257,6 @@ def calibration(
     and nan where a bin has but one row. Rows that the fit has dropped are left out: it does not
     claim to predict them.
     """
-    probability("interval", interval, 0.9)
     whole_number("n_bins", n_bins, 1)
     cells, kept = posterior.cells, posterior.kept_rows
     watched, seen, size = _outcomes(posterior, level)

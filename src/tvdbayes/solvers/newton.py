@@ -297,7 +297,11 @@ class _Batch:
         self.dual = None if self.dual is None else self.dual[..., keep]
 
 
-def solve_positive(hess: Array, grad: Array, floor: float = 1e-10) -> Array:
+_FLOOR = 1e-10
+"""Pivots and eigenvalues below this share of the curvature are rounding errors of it."""
+
+
+def solve_positive(hess: Array, grad: Array) -> Array:
     """Solve ``H step = grad`` for hess (d, d, B), with H made positive definite where it is not.
 
     By Cholesky factors of all at once, vectorised over the last axis, which for small matrices
@@ -309,7 +313,7 @@ def solve_positive(hess: Array, grad: Array, floor: float = 1e-10) -> Array:
     beside a kink has a Newton step too.
     """
     d = grad.shape[0]
-    smallest = floor * np.maximum(np.abs(hess[range(d), range(d)]), 1e-100)
+    smallest = _FLOOR * np.maximum(np.abs(hess[range(d), range(d)]), 1e-100)
     definite = np.ones(grad.shape[1], bool)
     factor = np.empty_like(hess)
     pivots = np.empty_like(grad)
@@ -328,14 +332,14 @@ def solve_positive(hess: Array, grad: Array, floor: float = 1e-10) -> Array:
         other = np.flatnonzero(~definite)
         solution[:, other] = np.nan
         other = other[np.isfinite(hess[:, :, other]).all((0, 1))]
-        solution[:, other] = _by_eigenvalues(hess[:, :, other], grad[:, other], floor)
+        solution[:, other] = _by_eigenvalues(hess[:, :, other], grad[:, other])
     return solution
 
 
-def _by_eigenvalues(hess: Array, grad: Array, floor: float) -> Array:
+def _by_eigenvalues(hess: Array, grad: Array) -> Array:
     size, axes = np.linalg.eigh(hess.transpose(2, 0, 1))
     size = np.abs(size)
-    size = np.maximum(size, floor * np.maximum(size.max(1, keepdims=True), 1e-100))
+    size = np.maximum(size, _FLOOR * np.maximum(size.max(1, keepdims=True), 1e-100))
     along = (axes.transpose(0, 2, 1) @ grad.T[:, :, None])[..., 0] / size
     found: Array = (axes @ along[..., None])[..., 0].T
     return found

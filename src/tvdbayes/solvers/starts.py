@@ -12,6 +12,10 @@ from tvdbayes.solvers.newton import newton
 _ROUGH = Accuracy(tau=1e-2, decrement=1e-6)
 """How far many starts are followed before the few best of them are followed to the end."""
 
+_TRIED, _KEPT = 12, 4
+"""Starts that are followed, and modes that are followed to the end, chosen by trial on the designs
+of ``benchmarks``."""
+
 _SAME = 0.02
 """Minima closer than this in every standardised coordinate are one mode."""
 
@@ -22,17 +26,13 @@ _FEW = 16
 """Draws up to which starts are followed one after another: small blocks are of large tables."""
 
 
-def find_modes(problem: Problem, starts: Array, n_tried: int = 12, n_kept: int = 4) -> Solution:
-    """Distinct local minima of a single problem, best first, from the best of starts (d, S).
-
-    Twelve starts are followed roughly and four of them to the end, chosen by trial on the designs
-    of ``benchmarks``.
-    """
-    order = np.argsort(problem.score(starts)[:, 0], kind="stable")[:n_tried]
+def find_modes(problem: Problem, starts: Array) -> Solution:
+    """Distinct local minima of a single problem, best first, from the best of starts (d, S)."""
+    order = np.argsort(problem.score(starts)[:, 0], kind="stable")[:_TRIED]
     rough = _distinct(
         newton(_copies(problem, order.size), starts[:, order], tau=0.3, accuracy=_ROUGH)
     )
-    kept = rough.theta[:, :n_kept]
+    kept = rough.theta[:, :_KEPT]
     return _to_the_end(
         problem, _distinct(newton(_copies(problem, kept.shape[1]), kept, tau=_ROUGH.tau))
     )
