@@ -316,7 +316,7 @@ def test_a_fit_to_all_rows_where_many_would_go_gives_no_share(dirty):
     fit = replace(dirty, posterior=replace(dirty.posterior, kept_rows=kept))
     found = fit.misfit(n_replicates=20)
     assert found.wrong is None
-    assert "What share of the rows is wrong cannot be said" in str(found)
+    assert "The share of wrong rows cannot be estimated" in str(found)
 
 
 def test_the_sentence_has_a_line_of_its_own_before_the_levels():

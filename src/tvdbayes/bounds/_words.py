@@ -1,10 +1,10 @@
 """How guarantees are written out, and checks of their arguments."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from numbers import Real
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,19 +17,22 @@ INDEPENDENT = "rows are drawn independently from one law"
 
 
 @dataclass(frozen=True, eq=False)
-class AbstractGuarantee(ABC):
-    """A record with what it says in words, and what must be true for it."""
+class AbstractGuarantee:
+    """A result with its statement in words and the assumptions of that."""
 
     statement: str = field(kw_only=True)
     assumptions: tuple[str, ...] = field(kw_only=True)
 
+    _bound: ClassVar[str] = "radius"
+    """The field that bounds a distance."""
+
     @property
-    @abstractmethod
     def vacuous(self) -> bool:
-        """Whether the guarantee says nothing."""
+        """Whether the guarantee says nothing: every distance is at most 1."""
+        return bool(getattr(self, self._bound) >= 1)
 
     def _remark(self) -> str:
-        """What is added to the statement."""
+        """A remark that follows the statement."""
         return "This says nothing: every distance is at most 1." if self.vacuous else ""
 
     def __str__(self) -> str:
@@ -37,7 +40,7 @@ class AbstractGuarantee(ABC):
 
 
 def written(statement: str, assumptions: Sequence[str], remark: str = "") -> str:
-    """What is said, and what must be true for it."""
+    """A statement with its assumptions."""
     said = f"{statement} {remark}" if remark else statement
     return f"{said} Assumes: {'; '.join(assumptions)}."
 
@@ -48,7 +51,7 @@ def percent(share: float) -> str:
 
 
 def at_most(value: float, sign: str = "") -> str:
-    """An upper bound with three decimals, rounded up: what is printed must hold, too."""
+    """An upper bound with three decimals, rounded up so that the printed bound is valid."""
     return _decimals(value, ROUND_CEILING, sign)
 
 

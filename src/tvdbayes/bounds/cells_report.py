@@ -16,7 +16,7 @@ _AT = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 @dataclass(frozen=True)
 class CellsReport(AbstractGuarantee):
-    """How the rows of a table repeat, and how well it stands for the law behind it.
+    """How often the rows of a table repeat, and how near it is to the distribution they come from.
 
     Parameters
     ----------
@@ -58,11 +58,6 @@ class CellsReport(AbstractGuarantee):
     expected_bias: float
     radius: float
     delta: float
-
-    @property
-    def vacuous(self) -> bool:
-        """Whether the bound says nothing."""
-        return self.radius >= 1
 
     @property
     def needs_groups(self) -> bool:

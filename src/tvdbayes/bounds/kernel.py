@@ -16,6 +16,7 @@ smoothed distributions is at most D_h + sqrt(2 log(1 / delta) / n).
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -84,11 +85,7 @@ class KernelTVD(AbstractGuarantee):
     smoothed_upper: float
     upper: float
     delta: float
-
-    @property
-    def vacuous(self) -> bool:
-        """Whether nothing is said about the distance between law and model."""
-        return self.upper >= 1
+    _bound: ClassVar[str] = "upper"
 
     def _remark(self) -> str:
         return "About the law itself this says nothing." if self.vacuous else ""

@@ -12,7 +12,7 @@ fit used: a bin cannot show which of its counts occur.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -76,11 +76,7 @@ class MisfitUpper(AbstractGuarantee):
     distance: float
     slack: float
     delta: float
-
-    @property
-    def vacuous(self) -> bool:
-        """Whether the bound says nothing."""
-        return self.upper >= 1
+    _bound: ClassVar[str] = "upper"
 
 
 def misfit_upper(
@@ -251,7 +247,7 @@ def _bound(
     rows in `known`, or from elsewhere if these are the same. `who` is judged, and what was `chosen`
     must not depend on the rows.
     """
-    # Rows that a fit compares one by one are judged where they share their x.
+    # A fit that compares rows singly is judged on distinct x.
     rule = partition if partition.pools_rows else Distinct()
     groups, varies = rule.group(cells).groups, _varies(known, cells)
     with single_threaded():

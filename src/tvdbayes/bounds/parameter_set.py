@@ -242,7 +242,7 @@ def _inside(found: tuple[Array, Array], axes: list[Array]) -> BoolArray:
 
 
 def _zoomed(axis: Array, inside: BoolArray, j: int, size: int) -> Array:
-    """The part of an axis that holds what is inside, with the next value on either side."""
+    """The part of an axis that covers the set, with the next value on either side."""
     kept = np.flatnonzero(inside.any(axis=tuple(i for i in range(inside.ndim) if i != j)))
     if not kept.size:
         return np.linspace(axis[0], axis[-1], size)

@@ -69,11 +69,6 @@ class Radius(AbstractGuarantee):
     candidates: dict[str, float] = field(repr=False)
     holds: bool = True
 
-    @property
-    def vacuous(self) -> bool:
-        """Whether the bound says nothing."""
-        return self.radius >= 1
-
     def _remark(self) -> str:
         said = super()._remark()
         return said if self.holds else f"{said} {_FALSE}".lstrip()

@@ -51,11 +51,6 @@ class Robustness(AbstractGuarantee):
         """
         return min(1.0, self.upper - self.lower)
 
-    @property
-    def vacuous(self) -> bool:
-        """Whether the bound says nothing."""
-        return self.radius >= 1
-
 
 def robustness_radius(
     share: float, contaminated_x: bool = True, *, as_printed: bool = False

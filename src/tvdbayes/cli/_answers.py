@@ -42,7 +42,7 @@ _SAID_ELSEWHERE = ("search", "ordinary search", "groups", "ordinary fit", "misfi
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What is told about a fit, and what it has warned of; no story where it lacks answers."""
+    """The story of a fit and its warnings; no story where the fit lacks answers."""
 
     fit: Fit
     story: Story | None
@@ -107,7 +107,7 @@ def lacking(options: Options) -> str:
 
 
 def _bare(fit: Fit) -> list[str]:
-    """What is told of a fit that lacks answers."""
+    """Output for a fit that lacks answers."""
     said = paragraph(repr(fit.posterior))
     return [said] if fit.options.network is not None else [said, str(fit.summary())]
 
@@ -118,11 +118,13 @@ def _no_ratios(fit: Fit) -> str:
     if fit.posterior.n_draws < 2:
         return "There are too few draws for a table of ratios."
     link = f" and the {family.link_name} link" if family.link_name else ""
-    return f"There is no table of ratios: exp of a coefficient of {family.name}{link} is no ratio."
+    return (
+        f"There is no table of ratios: exp of a coefficient of {family.name}{link} is not a ratio."
+    )
 
 
 def _told(story: Story, *, ratios: bool) -> list[str]:
-    """What is told of any other."""
+    """Output for any other fit."""
     posterior = story.fit.posterior
     more = f"; {story.fit.n_left_out:,} more left out" if story.fit.n_left_out else ""
     parts = [paragraph(f"{headline(posterior)}{more}; {how_it_went(posterior)}")]
@@ -181,7 +183,7 @@ def _ratios(story: Story, ratios: Summary) -> str:
 
 
 def _both_fits(found: Summary, keys: dict[str, tuple[str, str]], differs: BoolArray) -> str:
-    """Both fits side by side, and what is between them where there is room."""
+    """Both fits side by side, and their difference where there is room."""
 
     def interval(ends: str) -> list[str]:
         low, high = f"{ends}low", f"{ends}high"
@@ -249,7 +251,7 @@ def _flagged_rows(story: Story) -> list[dict[str, Any]]:
 
 
 def finite(value: Any) -> Any:
-    """A value that JSON can hold: what is not finite is null."""
+    """A value that JSON can hold: NaN and infinity become null."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not np.isfinite(value):
@@ -301,7 +303,7 @@ def whole_folder(target: Path) -> Iterator[Path]:
                 os.replace(file, target / file.name)
     except BaseException:
         for folder in made:
-            # Someone else may have put something there: then it stays.
+            # Files that another program has put there are kept.
             with suppress(OSError):
                 folder.rmdir()
         raise

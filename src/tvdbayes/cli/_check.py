@@ -102,7 +102,7 @@ def _pilot(options: Options, found: Survey) -> Pilot:
         per_draw = (last_at - first_at) / (last - first)
         setup = max(first_at - first * per_draw, 0.0)
     else:
-        # One block holds all draws: what comes before it is solved again, and timed.
+        # One block holds all draws: the set-up before it is repeated, and timed.
         unprepared = replace(posterior, prepared=None)
         setup = min(_timed(lambda: plan_of(unprepared)), first_at)
         per_draw = (first_at - setup) / first

@@ -57,11 +57,11 @@ IN_A_TERMINAL = (
     (r"Save what fit returns, fit\.save\(\)", "Give a file that tvdbayes fit --out has written"),
     (r"; ask for [^;.]*\(\)[^;.]* instead", ""),
 )
-"""Advice for Python, and what is said in a terminal instead."""
+"""Advice for Python, and its replacement in a terminal."""
 
 
 def plain(message: object) -> str:
-    """One line that speaks of options rather than arguments."""
+    """The message in one line, with command-line options in place of Python arguments."""
     text = " ".join(str(message).split())
     for advice, instead in IN_A_TERMINAL:
         text = re.sub(advice, instead, text)

@@ -100,12 +100,12 @@ def run_fit(
     ratios: bool = False,
     **model: Any,
 ) -> None:
-    """Fit, write, then print: nothing is said of files that are not there."""
+    """Fit, write the files, then print."""
     request = Request.of(**model)
     require_writer(draws_format)
     files: list[str] = []
     with ExitStack() as stack:
-        # The folder is made first, so that nobody waits for a fit that cannot be written.
+        # The folder is made first: one that cannot be made is an error before the fit.
         staged = None if out is None else stack.enter_context(whole_folder(out))
         source = request.open()
         answers = answer(request, source, quiet=quiet, page=out is not None)
@@ -121,7 +121,7 @@ def run_fit(
 
 
 def answer(request: Request, source: AbstractSource, *, quiet: bool, page: bool) -> Answers:
-    """The fit and what is told of it; an interruption says how many draws were done."""
+    """The fit and its story; an interruption says how many draws were done."""
     done = 0
     try:
         with _unwatched() if quiet else nullcontext():
@@ -139,7 +139,7 @@ def answer(request: Request, source: AbstractSource, *, quiet: bool, page: bool)
 
 @contextmanager
 def _unwatched() -> Iterator[None]:
-    """Show no progress: bars are for terminals, and what is said goes through a buffer here."""
+    """Show no progress bars, and buffer the output."""
     said = StringIO()
     try:
         with redirect_stderr(said):
@@ -155,7 +155,7 @@ def write(
     fit, story = answers.fit, answers.story
     fit.save(folder / "fit.tvd")
     files = ["fit.tvd"]
-    # The weights of networks mean nothing one by one.
+    # Single weights of a network have no meaning of their own.
     if fit.options.network is None:
         files.append(write_draws(fit, folder, form))
     if story is None:

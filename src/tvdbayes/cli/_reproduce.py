@@ -15,6 +15,7 @@ from tvdbayes.sampling.summary import number
 _WORDS = ("setting", "method", "criterion")
 _COLUMNS = (*_WORDS, "median", "error", "published", "difference", "agrees")
 _MOST = 40
+"""Lines of the table that a terminal shows; the files have all."""
 
 
 def run_reproduce(
@@ -27,7 +28,7 @@ def run_reproduce(
     jobs: int,
     device: str | None,
 ) -> None:
-    """Run what is not yet known, write the results of each mode, then say what they are."""
+    """Run what has not been run yet, write the results of each mode, and print them."""
     experiment = experiment_named(name, data, device)
     for chosen in experiment.modes if mode == "both" else (mode,):
         started = time.monotonic()

@@ -1,4 +1,4 @@
-"""``tvdbayes summary``, ``report`` and ``compare``: what is made of fits in files."""
+"""``tvdbayes summary``, ``report`` and ``compare``: commands on saved fits."""
 
 from pathlib import Path
 

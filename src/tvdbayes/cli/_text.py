@@ -13,12 +13,14 @@ from rich.cells import cell_len, set_cell_size
 from tvdbayes.cli._commands import printable
 
 _WIDEST = 120
+"""Longer lines are hard to read, however wide the terminal is."""
 _NARROWEST_NAME = 12
+"""Names are cut to no less than this."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table, as text; one that is needed stays where there is no room, cut."""
+    """A column of a table, as text; where there is no room, needed ones are cut, others dropped."""
 
     head: str
     cells: Sequence[str]
@@ -32,7 +34,7 @@ class Column:
 
 
 def width() -> int:
-    """Places in a line: those of the terminal, 80 where there is none."""
+    """Characters in a line: those of the terminal, or 80 where there is none."""
     return min(max(shutil.get_terminal_size((80, 24)).columns, 40), _WIDEST)
 
 
@@ -52,7 +54,7 @@ def table(columns: Sequence[Column], *, bold: bool = False) -> str:
                 continue
             room -= column.width + 2
         kept.append(column)
-    # What is too long even so is the names: they are cut.
+    # If needed columns are still too wide, names are cut.
     widths = [c.width for c in kept]
     for i, column in enumerate(kept):
         if room < 0 and column.left:

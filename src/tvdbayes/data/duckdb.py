@@ -175,7 +175,7 @@ def _differ(names: Iterable[str]) -> DataError:
 
 
 def register(frame: pd.DataFrame) -> Any:
-    """A data frame as a table of a DuckDB of its own."""
+    """A data frame as a table of a new DuckDB."""
     import pyarrow as pa
 
     backend = _connect(require_ibis())

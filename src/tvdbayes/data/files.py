@@ -112,7 +112,7 @@ def n_rows_of(path: str | os.PathLike[str]) -> int:
 
         return int(parquet.read_metadata(os.fspath(path)).num_rows)
     except (ImportError, ValueError, OSError):
-        # Whoever reads the file says what is wrong with it.
+        # Errors of the file are raised where it is read.
         return 0
 
 

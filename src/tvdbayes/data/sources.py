@@ -174,7 +174,7 @@ _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def harmless(value: object) -> object:
-    """Text that a spreadsheet would take for a formula, quoted; numbers stay numbers."""
+    """Quote text that a spreadsheet would read as a formula; numbers are kept."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULAS) else value
 
 

@@ -127,7 +127,7 @@ class AbstractSource(ABC):
 
     @property
     def library(self) -> Library:
-        """Whose data frame it is; "pandas" where it is none."""
+        """The library of the data frame; "pandas" for other data."""
         return "pandas"
 
     @abstractmethod

@@ -79,7 +79,7 @@ def reproduce(
 def write_report(report: Report, folder: Path, about: dict[str, object]) -> list[str]:
     """Write the table, the pictures, the numbers as JSON and the words; return the files' names."""
     pd.DataFrame(report.table).to_csv(folder / "table.csv", index=False)
-    # What is not a finite number is null in JSON.
+    # JSON has no NaN or infinity: they become null.
     table = [
         {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in line.items()}
         for line in report.table

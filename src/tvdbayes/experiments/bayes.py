@@ -31,15 +31,18 @@ _PROPOSALS = 2
 """Proposals for each draw, to begin with: a normal posterior of 14 parameters needs 1.5."""
 _FEWEST = 2000
 _WORTH = 2.0
-"""Independent draws that the proposals are worth, for each that is kept: what is kept is then as
-good as independent to a few percent."""
+"""Effective number of proposals for each draw that is kept: these are then independent up to a few
+percent."""
 _REFITS = 3
 _GOOD, _POOR = 0.25, 0.05
 """The efficiency from which the proposal is not refitted, and below which it is not used."""
 _CHUNK_ELEMENTS = 1 << 16
+"""Cells x proposals that are evaluated at a time, half a megabyte."""
 _FLAT = 1e-6
+"""Gradient of the log posterior at which the search of its mode ends."""
 
 _CHAINS, _WARM_UP = 4, 1000
+"""As in the paper, whose Stan had these by default."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +135,7 @@ class _Target:
     precision: Array
 
     def log_density(self, theta: Array) -> Array:
-        """(d, N) to (N,), so many at a time as stay in the cache."""
+        """(d, N) to (N,), in chunks that fit into the cache."""
         pairs, counts = self.layout.cell_pairs, self.layout.cells.counts
         size = max(8, _CHUNK_ELEMENTS // counts.size)
         parts = [theta[:, start : start + size] for start in range(0, theta.shape[1], size)]

@@ -109,7 +109,7 @@ class AbstractExperiment(ABC):
 
 
 def named(method: str, scores: Measured) -> Measured:
-    """What a method scored, from names of criteria to names of what is measured."""
+    """The scores of a method, with criteria named as in the measurements."""
     return {f"{method}|{criterion}": values for criterion, values in scores.items()}
 
 
@@ -126,7 +126,7 @@ def ranking(boxes: Sequence[Box], setting: str, criterion: str, *, lower: bool =
 
 
 def boxes_of(tasks: Sequence[Task], measured: Sequence[Measured]) -> list[Box]:
-    """Collect what was measured by setting, method and criterion, in order of appearance.
+    """Group measurements by setting, method and criterion, in order of appearance.
 
     A method that is measured on some of the tasks only has a box of these.
     """

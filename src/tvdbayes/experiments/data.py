@@ -1,4 +1,4 @@
-"""The paper's data sets: where they can be had, how to know them, and what is wrong with them.
+"""The paper's data sets: where to get them, their checksums, and their known errors.
 
 They are not part of this package. A folder with the files as the authors used them is found by
 ``--data``, else by ``TVDBAYES_DATA``; every file is checked before it is believed.

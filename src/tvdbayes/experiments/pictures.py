@@ -26,10 +26,12 @@ COLOURS = {
     "Hellinger": "#CC79A7",
     "density power": "#D55E00",
 }
-"""The paper's three, and colours that stay apart from them for colour-blind readers."""
+"""The three colours of the paper, and others that colour-blind readers can tell from them."""
 
 _WIDTH = 0.8
+"""Of the boxes of one setting, where settings are 1 apart."""
 _FLOOR = 0.01
+"""Lower end of a logarithmic axis."""
 
 Readings = Mapping[tuple[str, str, str], Reading]
 

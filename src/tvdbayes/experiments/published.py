@@ -11,7 +11,7 @@ import numpy as np
 from tvdbayes.experiments.contract import Box
 
 CRITERIA = {"pred_lik": "predictive likelihood", "accuracy": "accuracy"}
-"""What was published for classifiers."""
+"""Published values for classifiers."""
 
 CLOSE = 0.03
 """How far medians of classifiers over splits may lie apart."""

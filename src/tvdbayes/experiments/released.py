@@ -27,7 +27,10 @@ LARGEST = 100.0
 """Results beyond this were left out of the published boxes."""
 
 _MOST_STEPS = 100
+"""Steps of BFGS and of reweighted least squares in the released code."""
 _TOLERANCE, _RANK = 1e-8, 1e-15
+"""Change of the deviance at which least squares end; singular values below this share of the
+largest count as 0."""
 _EDGE = float(np.finfo(float).eps)
 
 

@@ -24,6 +24,7 @@ from tvdbayes.sampling.execution import beside, single_threaded
 from tvdbayes.storage import read_archive, write_archive
 
 _FORMAT, _VERSION = "tvdbayes part", 1
+"""What kept parts of a run are marked with; parts of another version are not read."""
 
 _AROUND = (
     "bounds",
@@ -97,7 +98,7 @@ def run_tasks(
 
 def _measure(experiment: AbstractExperiment, task: Task, path: Path) -> None:
     with single_threaded(), warnings.catch_warnings():
-        # Fits that are unsure are part of what is measured.
+        # Warnings about single fits are part of the measurement.
         warnings.simplefilter("ignore", TVDBayesWarning)
         found = experiment.measure(task)
     # Whole or not at all, also if two runs write the same part.

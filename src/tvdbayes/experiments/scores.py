@@ -15,7 +15,9 @@ from tvdbayes.experiments.contract import Box, Measured, Task, boxes_of
 
 _LEVELS = np.linspace(0, 1, 11)[1:-1]
 _BINS = 10
+"""Bins of predicted probabilities in which the calibration error is taken."""
 _TINY = 1e-300
+"""Probabilities below this are taken for this, so that something can be divided by them."""
 
 
 def paper_criteria(mean: Array, log_pmf: Array, y: IntArray, *, of_logs: bool) -> Measured:

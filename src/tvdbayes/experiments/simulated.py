@@ -33,7 +33,7 @@ _DESCENTS = 50
 """Draws of each data set that the released optimiser is run on, to see what it does."""
 
 _BEYOND = 40
-"""Outcomes beyond the largest seen that a law is followed to: nothing is left there."""
+"""Outcomes beyond the largest seen at which a pmf is cut off: the rest is negligible."""
 
 _BAYES_DRAWS = 4000
 """Draws of full Bayes for each thousand of the others, as published."""
@@ -95,7 +95,7 @@ class Simulated:
 
 
 def share(which: BoolArray) -> Array:
-    """Share of the draws for which this holds, as what is measured."""
+    """Share of the draws for which a condition holds, as a measurement."""
     return np.array([np.mean(which)])
 
 

@@ -18,6 +18,7 @@ from tvdbayes.sampling.tables import AbstractTable
 from tvdbayes.sampling.weights import Stream
 
 _REPLICATES = 100
+"""Simulated data sets, whose mean distance is what chance leaves unexplained."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -23,6 +23,7 @@ from tvdbayes.results.effects import Effect, Outcomes, average_outcome, average_
 from tvdbayes.sampling.posterior import Posterior
 
 _MOST_SETTINGS = 1_000
+"""Combinations of values, each of which averages over all rows."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,8 +29,10 @@ from tvdbayes.results.sensitivity import DropWorst, Sensitivities, drop_worst, s
 from tvdbayes.sampling.posterior import Posterior
 
 N_REPLICATES = 200
+"""Simulated data sets: the 95 % point of 200 has a standard error of 1.5 % in its level."""
 
 _MOST_LEVELS = 100
+"""Levels that a table is still read with."""
 
 By = str | Sequence[object] | None
 """The factor that shares are wanted for: a column of the fit, or a label for each row."""

@@ -15,6 +15,7 @@ from tvdbayes.results.rows import suspicious_of
 from tvdbayes.sampling.summary import intervals
 
 _VALUES = 41
+"""Points of a curve over a column that has more different values."""
 
 
 class PlotAnswers(EffectAnswers, GoodnessAnswers, MisfitAnswers):

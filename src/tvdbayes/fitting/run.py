@@ -55,7 +55,9 @@ _OF_SIZE = (
 """What is said of a sample that only concerns its size."""
 
 _NEARLY_ALL = 1 - 1e-6
+"""Probability of the outcomes that are looked at where rounding is judged."""
 _ELEMENTS = 4_000_000
+"""Rows x outcomes of a block of them, 32 MB."""
 
 
 def fit_with(formula: str, data: Data, options: Options, kind: type[F]) -> F:

@@ -87,7 +87,7 @@ def trials_of(table: Table, trials: str | float | None, family: AbstractFamily) 
 
 
 def offsets(table: Table, offset: str | None, exposure: str | None) -> Array | None:
-    """What is added to the linear predictor, for the distinct rows."""
+    """The offset of the linear predictor, for the distinct rows."""
     if exposure is None:
         return None if offset is None else numbers(table, offset)
     time = numbers(table, exposure)

@@ -1,4 +1,4 @@
-"""Families by the names that other packages give them, and what is said of names that are not here.
+"""Family names of other packages, and messages for names that are unknown.
 
 Capitals, blanks, dots, hyphens and underscores make no difference: "Negative Binomial" is
 "negativebinomial".

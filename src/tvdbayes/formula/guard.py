@@ -42,7 +42,7 @@ _CONTRASTS = frozenset({"Treatment", "Sum", "Helmert", "Diff", "Poly"})
 """Functions that make contrasts, as arguments of C."""
 
 _KEEP_TEXT = frozenset({"C", "I"})
-"""Functions that take text as it is; all others calculate."""
+"""Functions that accept text; all others need numbers."""
 
 _LONGEST = 2000
 """Characters of a formula: parsing takes time that grows with its length."""

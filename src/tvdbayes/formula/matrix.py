@@ -67,7 +67,7 @@ def readable(text: str) -> str:
 
 
 def _name_or_text(coded: "re.Match[str]") -> str:
-    """The name behind an alias. A level of the data that only looks like one stays as it is."""
+    """The name behind an alias. A level of the data that only looks like one is kept."""
     try:
         name = _decoded(coded)
     except ValueError:
@@ -103,7 +103,7 @@ def rewrite(
     functions: Collection[str],
     require: Callable[[str], None],
 ) -> str:
-    """Terms in which every column has its alias; `require` raises for a name that is none."""
+    """Terms with columns replaced by aliases; `require` raises for a name that is not a column."""
 
     def replaced(token: "re.Match[str]") -> str:
         if token["quoted"] is not None:

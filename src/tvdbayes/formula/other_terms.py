@@ -90,7 +90,7 @@ def _column(found: "re.Match[str]") -> str:
 
 
 def bars(right: str) -> FormulaError:
-    """What is said of terms with a bar: effects that vary by group, or a second formula."""
+    """The message for terms with a bar: effects that vary by group, or a second formula."""
     group = re.search(r"\(([^()|]*)\|\|?([^()]*)\)", right)
     if group is not None:
         name = group[2].strip()
@@ -105,7 +105,7 @@ def bars(right: str) -> FormulaError:
 
 
 def unknown_call(expression: str, called: str, known: list[str]) -> FormulaError:
-    """What is said of a function that formulas do not have."""
+    """The message for a function that formulas do not have."""
     name = called.rpartition(".")[2]
     instead = _INSTEAD.get(name.lower())
     if instead is not None:

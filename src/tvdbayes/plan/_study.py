@@ -22,7 +22,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 Design: TypeAlias = ArrayLike | Callable[[np.random.Generator, int], ArrayLike]
 """Planned covariate rows (they are drawn with replacement), or a function (rng, n) to (n, p)."""
 Contaminant: TypeAlias = Callable[[np.random.Generator, Array, Array], tuple[ArrayLike, ArrayLike]]
-"""What becomes of wrong rows: (rng, x, y) to (x, y)."""
+"""How wrong rows are made: (rng, x, y) to (x, y)."""
 
 _FEWEST = 10
 """Rows of the example from which the names of the parameters are read."""
@@ -81,7 +81,7 @@ class Simulated:
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """What is planned and feared, checked; the parameters are those of `sample_size`."""
+    """The checked settings of a study; the parameters are those of `sample_size`."""
 
     model: Model
     design: Design
@@ -134,14 +134,14 @@ class Study:
 
     @property
     def index(self) -> int:
-        """The place of the coefficient that matters; -1 if there is none."""
+        """Index of the coefficient of interest; -1 if there is none."""
         places = {name: place for place, name in enumerate(self.names)}
         place = places.get(str(self.coefficient), self.coefficient)
         return int(place) if place in range(len(self.names)) else -1
 
     @property
     def about(self) -> tuple[str, float]:
-        """What the coefficient is called, and its value for good rows."""
+        """Name of the coefficient, and its value for good rows."""
         return self.names[self.index], float(np.ravel(self.theta)[self.index])
 
     def each(self, rows: int | Sequence[int]) -> list[Simulated]:
@@ -216,11 +216,11 @@ class AbstractPlanned(ABC):
     @property
     @abstractmethod
     def statement(self) -> str:
-        """What was found, in words."""
+        """The result in words."""
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What was simulated."""
+        """The assumptions of the simulation."""
         return (
             f"{self.coefficient} is {self.truth:g} for good rows",
             "covariates and wrong rows are as simulated",

@@ -54,7 +54,7 @@ class GroupPlan:
 
     @property
     def statement(self) -> str:
-        """What is needed, in words."""
+        """The numbers in words."""
         return (
             f"{self.n_params} parameters need at least {self.rows:,} rows: {self.n_groups} groups "
             f"of about {self.group_size:g}, with which slopes are too steep by about "

@@ -63,7 +63,7 @@ class Power(AbstractPlanned):
 
     @property
     def statement(self) -> str:
-        """What was found, in words."""
+        """The result in words."""
         found = ", ".join(
             f"{n:,} rows: {p:.0%} (+- {2 * e:.0%})"
             for n, p, e in zip(self.rows, self.power, self.error, strict=True)

@@ -93,7 +93,7 @@ class SampleSize(AbstractPlanned):
 
     @property
     def statement(self) -> str:
-        """What was found, in words."""
+        """The result in words."""
         if self.needed is None:
             return (
                 f"With {self.rows[-1]:,} rows{self._wrong} the {self.interval:.0%} interval of "

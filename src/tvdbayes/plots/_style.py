@@ -29,7 +29,7 @@ FLAGGED = "#AA3377"
 INK = "0.15"
 
 SMALL, TEXT = 8, 9
-"""Points; nothing is set smaller."""
+"""Font sizes in points; the first is the smallest in use."""
 
 PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}
 """For every text that may come from data: a column may be called ``$x_1$``."""
@@ -48,7 +48,7 @@ _LEGEND: dict[str, Any] = {
 _CHARACTER, _DIGIT = 0.56, 0.64
 """Widths of a character and of a digit, in its size; a little more than most have."""
 _LINE = 15.0
-"""Height of a line of text and what is around it, in points."""
+"""Height of a line of text with its spacing, in points."""
 _MARGIN = 30.0
 """What the last name of the x axis, and the layout, may take at the right, in points."""
 _MANY = 5000
@@ -185,7 +185,7 @@ def title_above(ax: Axes, title: str) -> None:
 
 
 def finished(ax: Axes, xlabel: str, ylabel: str, title: str = "") -> Axes:
-    """The axes with a legend, names and a title, in this order: each looks at what is there."""
+    """Add a legend, axis labels and a title, in this order: each is placed by those before."""
     legend_above(ax)
     label_axes(ax, xlabel, ylabel)
     if title:
@@ -215,7 +215,7 @@ def points(
 
 
 def numbers(name: str, values: ArrayLike, length: int | None = None) -> Array:
-    """Finite numbers (n,), or an error that names what is not."""
+    """Finite numbers (n,), or an error that names those that are not."""
     found = np.asarray(values)
     if found.ndim != 1 or found.dtype.kind not in "biuf" or not found.size:
         raise DataError(
@@ -242,7 +242,7 @@ def _cell(ax: Axes) -> tuple[float, float]:
 
 
 def _room(ax: Axes) -> tuple[float, float]:
-    """Width and height of the axes, in points, once the layout has put around them what is there.
+    """Width and height of the axes, in points, once labels and titles have their place.
 
     The names of the axes themselves come last, and take about a line.
     """

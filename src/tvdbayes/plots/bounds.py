@@ -43,7 +43,7 @@ def plot_bound(
     log: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw what is guaranteed as lines, and what happens as dots.
+    """Draw guarantees as lines and simulated distances as dots.
 
     Parameters
     ----------

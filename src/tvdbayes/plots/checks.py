@@ -1,4 +1,4 @@
-"""What was seen against what the fit expects: calibration, groups, rootogram, PIT, residuals."""
+"""Observed against expected outcomes: calibration, groups, rootogram, PIT, residuals."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -125,7 +125,7 @@ def plot_rootogram(
     outcome: str = "outcome",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a hanging rootogram: bars of what was seen hang from the curve of what is expected.
+    """Draw a hanging rootogram: bars of observed counts hang from the curve of expected ones.
 
     A bar that ends below zero was seen too often, one that ends above too rarely. The band around
     zero is where bars end if the model is right. Square roots make rare outcomes visible and their
@@ -244,7 +244,7 @@ def plot_residuals(residuals: ArrayLike, ax: Axes | None = None) -> Axes:
         raise DataError(f"A picture of residuals needs at least 2 of them; got {n}.")
     rank = np.arange(1, n + 1)
     if n > _MOST:
-        # Evenly in the normal quantile, so that the tails stay whole.
+        # Evenly spaced in the normal quantile, which keeps the tails.
         normal = np.linspace(ndtri(0.5 / n), -ndtri(0.5 / n), _MOST)
         rank = np.unique(np.clip(np.searchsorted(ndtri((rank - 0.5) / n), normal), 0, n - 1)) + 1
     at = ndtri((rank - 0.5) / n)

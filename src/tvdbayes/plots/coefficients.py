@@ -33,7 +33,7 @@ _APART = 0.17
 """Distance of the two fits from the line of their coefficient."""
 
 _SHARES = 201
-"""Points of each curve: more cannot be told apart at the width of a page."""
+"""Points of each curve: more would not be visible at the width of a page."""
 
 
 def plot_coefficients(

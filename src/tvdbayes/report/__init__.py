@@ -1,4 +1,4 @@
-"""What is told about a fit, and one self-contained page of it."""
+"""The report of a fit: its facts, and one self-contained HTML page."""
 
 from tvdbayes.report._page import covariates, render
 from tvdbayes.report._story import INTERVAL, Averages, Story

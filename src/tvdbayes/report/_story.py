@@ -1,4 +1,4 @@
-"""What is told about a fit: facts, each asked once, in sentences, and the call that repeats it."""
+"""The facts and sentences of a report, each computed once, and the call that repeats the fit."""
 
 import math
 from dataclasses import MISSING, dataclass, fields, is_dataclass
@@ -19,7 +19,7 @@ from tvdbayes.sampling.statements import RowsUsed
 from tvdbayes.sampling.summary import Summary
 
 INTERVAL = 0.9
-"""Probability inside all intervals that are told."""
+"""Probability inside all intervals of a report."""
 
 
 @dataclass(frozen=True, eq=False)

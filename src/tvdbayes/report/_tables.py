@@ -28,9 +28,12 @@ from tvdbayes.sampling.statements import differing
 from tvdbayes.sampling.summary import Summary
 
 _DIGITS = 3
+"""Digits of a number in text and tables."""
 _MINUS = "\u2212"
 _MOST_ROWS = 500
+"""Rows that the page lists, the most suspicious first."""
 _LEAST_EXPECTED = 1e-3
+"""Expected counts below this are written as "< 0.001"."""
 
 
 def number(value: float) -> str:
@@ -103,7 +106,7 @@ _SCORES: dict[str, Callable[[float], str]] = {
     "surprise": "{:.1f}".format,
     "kept": "{:.2f}".format,
 }
-"""What is shown of each row's scores, and how."""
+"""The columns of the table of suspicious rows, with their formats."""
 
 
 class Estimate(NamedTuple):
@@ -343,7 +346,7 @@ def draw_rootogram(posterior: Posterior, outcome: str) -> Picture:
 
 
 def draw_calibration(posterior: Posterior, outcome: str) -> Picture | None:
-    """What was seen against what was predicted, in bins of rows; None where there is one bin."""
+    """Observed against predicted, in bins of rows; None where there is one bin."""
     robust, ordinary = calibration(posterior), calibration(posterior.twin)
     if len(robust.counts) < 2:
         return None

@@ -1,4 +1,4 @@
-"""What a fit keeps, what is read off it without further work, and rows as its model sees them."""
+"""The fields of a fit, the answers that need no computation, and new rows in its encoding."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

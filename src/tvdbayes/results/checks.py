@@ -29,6 +29,7 @@ _RESIDUALS = 1
 _SMALLEST = float(np.finfo(float).eps) / 2
 """Residuals stay within the normal quantile of this, which is 8.2 deviations."""
 _UNBOUNDED = 2.0**53
+"""Outcomes that may be as large as this have no largest value: the last bar is open."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +152,7 @@ def pit(posterior: Posterior) -> Pit:
     A point drawn uniformly between `low` and `high` is uniform on [0, 1] if the model is right.
     """
     family, cells = posterior.model.family, posterior.cells
-    # Levels of which each has predictors of its own have no order; of two none is needed.
+    # Levels with separate predictors have no order; two levels need none.
     if family.n_main > 1:
         raise SettingsError(
             f"Where an outcome lies in its law needs an order, and the levels of "

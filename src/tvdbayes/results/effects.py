@@ -43,7 +43,7 @@ _AGREES = 1e-10
 """Two steps that differ by this share or less need no third."""
 
 _GOOD_ENOUGH = 1e-7
-"""What is worse than this after all steps is no derivative: a root at 0 has none."""
+"""Relative error above which a derivative is reported as missing; a root at 0 has none."""
 
 _ROUNDING = 64 * np.finfo(float).eps
 _CHUNK = 1 << 17
@@ -208,7 +208,7 @@ def _by_shrinking(
     found, error, noise = _estimate(function, x[rows], rows, step, within)
     left = np.arange(len(rows))
     for _ in range(_MOST_TRIES):
-        # What rounding may do grows as steps shrink: below it there is nothing to gain.
+        # Rounding errors grow as steps shrink: smaller steps would not help.
         left = left[~(error <= _AGREES * np.abs(found) + noise)[left].all(axis=1)]
         if not left.size:
             break

@@ -36,7 +36,9 @@ _MOST_SHORT, _MOST_PIECES = 250, 4000
 """Pieces that look for a hump, as far as 4e6, and pieces in all; what lies beyond ran away."""
 
 _REST, _RESOLVED = 1e-10, 1e-9
+"""Probability that may be missing at the end, and error of a piece beyond which it is halved."""
 _LARGEST = 2**53
+"""From here on neighbouring counts are the same floating-point number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +222,7 @@ def pieces(family: AbstractFamily, block: Block, kept: Array) -> Iterator[Piece]
         yield new
         low, more, n_pieces = new.high + 1, new.weights @ new.mass, n_pieces + 1
         seen = seen + more
-        # What the first outcomes leave, among them a zero that may have a law of its own.
+        # The mass after the first outcomes; a zero may have a probability of its own.
         rest = rest if rest.any() else 1 - seen
         if seen.min() > 1 - 1e-6 and more.max() < 1e-15:
             # Probabilities that do not quite add up to 1, by rounding or by a user's formula.
@@ -237,7 +239,7 @@ def support(family: AbstractFamily, table: Cells) -> tuple[float, float]:
     def possible(outcome: int) -> bool:
         return bool(family.possible(np.array(float(outcome)), trials))
 
-    # What is possible has no gaps.
+    # Possible outcomes have no gaps.
     below, above = range(-_LARGEST, y + 1), range(y + 1, _LARGEST + 1)
     low = below[bisect_left(below, True, key=possible)]
     return float(low), float(y + bisect_left(above, True, key=lambda k: not possible(k)))

@@ -212,8 +212,8 @@ class Misfit:
         """The share of wrong rows in a sentence or two; empty where the fit drops no rows."""
         if self.wrong_unknown:
             return (
-                "What share of the rows is wrong cannot be said: the fit uses all of them, as "
-                "dropping many would explain hardly more."
+                "The share of wrong rows cannot be estimated: the fit uses all rows, because "
+                "dropping many of them would hardly explain more."
             )
         if self.wrong is None:
             return ""

@@ -34,6 +34,7 @@ _MOST_OUTCOMES = 1000
 """Outcomes whose probabilities are listed without being asked for by name."""
 
 _MOST_BYTES = 2 << 30
+"""Memory of a table of predictions, 2 GiB, beyond which it is refused."""
 
 Formula = Callable[[Array, Array], Array]
 """From predictors (k, n, B) and trials (n, 1) to one entry, or several, for each row: (n, ...)."""
@@ -232,7 +233,7 @@ def _by_stretches(posterior: Posterior, rows: NewRows, formula: Formula) -> Arra
 
 
 def _draws(posterior: Posterior) -> Array:
-    """The draws; without any, the point estimate stands for them all."""
+    """The draws, or the point estimate where there are none."""
     return posterior.draws if posterior.n_draws else posterior.estimate[None]
 
 

@@ -32,15 +32,16 @@ MOSTLY = 0.5
 """Score from which a cell counts as mostly unexplained."""
 
 SCORES = ("score", "probability", "signed", "observed", "expected", "surprise", "kept")
-"""What is known of each cell, by name, in the order of tables; the last of trimmed fits alone."""
+"""Scores of each cell, by name, in the order of tables; the last is of trimmed fits only."""
 
 _LEAST = 1e-300
-"""Probabilities below this are not told apart."""
+"""Smaller probabilities are treated as equal to this."""
 
 _ELEMENTS = 1 << 20
 _MOST_ELEMENTS = 1 << 26
 """Cells x draws that are scored at a time, and in all: beyond that draws are thinned."""
 _FEWEST = 50
+"""Draws that are scored at least, however many cells there are."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -137,7 +137,7 @@ def score(posterior: Posterior, cells: Cells | None = None) -> Scores:
         p = np.exp(-log[at])
         square = (law.weights @ law.mass**2)[column]
         brier[at] = (1 - p) ** 2 if family.binary else square - 2 * p + 1
-        # Levels of which each has predictors of its own have no order; of two none is needed.
+        # Levels with separate predictors have no order; two levels need none.
         ordered = family.n_main == 1
         rps[at] = law.ranked(block.y, column) if ordered else np.nan
         off[at] = _apart(family, block) if ordered else np.nan

@@ -281,7 +281,7 @@ def drop_worst(
     cells, scores = posterior.cells, cell_scores(posterior)
     order = most_suspicious(scores.surprise, scores.score)
     with single_threaded():
-        # The shift undoes what random weights do, and here there are none.
+        # The shift corrects for random weights; this table has none.
         plan, p = plan_of(posterior).uncentred(), cells.p[order, None]
         # Tables without the given shares of mass, taken from the cells in this order.
         taken = np.clip(wanted - (np.cumsum(p, axis=0) - p), 0.0, p)

@@ -171,7 +171,7 @@ def _dataset(
     labels: Mapping[str, Any],
     attrs: Mapping[str, Any],
 ) -> Any:
-    """A group: what is by draw gets its chain, and every dimension its labels."""
+    """A group: variables by draw get a chain dimension, and every dimension its labels."""
     by_draw = any("draw" in dims for dims, _ in variables.values())
     used = {dim for dims, _ in variables.values() for dim in dims}
     coords = {"chain": [0]} if by_draw else {}

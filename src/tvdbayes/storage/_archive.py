@@ -37,10 +37,14 @@ _FORMAT = "tvdbayes fit"
 _HEADER = "header.json"
 _SEAL = b"tvdbayes sha256 "
 _DIGEST = 64
+"""Characters of a SHA-256 in hexadecimal."""
 _CHUNK = 1 << 20
+"""Bytes that are hashed at a time."""
 _LARGEST_HEADER = 1 << 24
 _LARGEST_FILE = 1 << 36
+"""16 MiB and 64 GiB: what claims to be more is not a fit, and is not read into memory."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The oldest date of a zip file, so that equal fits are equal files."""
 # What zip, JSON and NumPy raise for bytes that are not what they should be.
 _UNREADABLE = (
     *(BadZipFile, EOFError, struct.error, ValueError, TypeError, KeyError, IndexError),
@@ -108,7 +112,7 @@ def read_record(
 def write_archive(
     path: str | os.PathLike[str], header: Mapping[str, object], arrays: Mapping[str, AnyArray]
 ) -> None:
-    """Write a header and arrays; a failure leaves what was there before."""
+    """Write a header and arrays; if that fails, an existing file is left unchanged."""
     with replacing(path) as file:
         with ZipFile(file, "w", ZIP_STORED) as archive:
             for name, array in arrays.items():
@@ -144,7 +148,7 @@ def read_archive(
 
 @contextmanager
 def refusing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Whatever cannot be interpreted in here is the file's fault, and is said to be."""
+    """Turn all errors of reading into a `StorageError` about the file."""
     try:
         yield
     except _UNREADABLE as error:
@@ -179,7 +183,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A new file that takes the place of the old one once it is complete and on the disk."""
     path = _as_path(path)
     try:
-        # A link goes on pointing to the file that it points to.
+        # The target of a symbolic link is replaced, not the link.
         target = Path(os.path.realpath(path))
         if target.is_dir() or not target.parent.is_dir():
             what = "is a folder" if target.is_dir() else "lies in a folder that does not exist"

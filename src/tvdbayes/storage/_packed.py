@@ -152,7 +152,7 @@ _BASE = ("x", "y", "counts", "offset", "trials")
 
 
 def _forgotten(_: np.random.Generator, __: int) -> tuple[Array, Array]:
-    """What stands for a base measure that was a function."""
+    """Placeholder for a base measure that was a function."""
     raise SettingsError(
         "The prior of this fit was a function, which is never written to a file, so the fit cannot "
         "be run again. Fit the data again with it."
@@ -337,7 +337,7 @@ class Unpacker:
     used: list[object] = field(default_factory=list)
 
     def unpack(self, node: Any) -> Any:
-        """The value that this JSON stands for."""
+        """The value that was written as this JSON."""
         if isinstance(node, list):
             return [self.unpack(entry) for entry in node]
         if not isinstance(node, dict):

@@ -31,6 +31,8 @@ share of the far ones."""
 _OUT = 1.0
 """A column is named if the rows lie on average at least so many deviations out in it."""
 _NAMED, _FARTHEST = 3, 5.0
+"""Columns that a message names; deviations that a row counts for at most, so that a single row does
+not decide."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,6 +42,7 @@ _BATCH = {_SMALL: 10, _LARGE: 5}
 
 _TAILS = (0.05, 0.95)
 _NORMAL_TAIL = 1.6448536269514722
+"""Ends of 90 % intervals, of draws and of the normal law."""
 _WRONG = {
     "Poisson": ("far", "shift", "overlap", "zeros"),
     "Bernoulli": ("zeros", "flips"),

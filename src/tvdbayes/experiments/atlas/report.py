@@ -27,6 +27,7 @@ _NOMINAL = 0.9
 _ERRORS = 2.0
 """Monte-Carlo errors within which two numbers are called the same."""
 _MUCH_LARGER = 1.5
+"""An error beyond this multiple of the lowest is never called the same."""
 
 _WORST = 30.0
 _MISSING = "-"
@@ -125,7 +126,7 @@ def atlas_report(
 def _lines_of(
     settings: Mapping[str, Setting], tasks: Sequence[Task], measured: Sequence[Measured]
 ) -> Atlas:
-    """Collect what was measured by setting and method."""
+    """Group measurements by setting and method."""
     values: dict[tuple[str, str], Measured] = {}
     for box in boxes_of(tasks, measured):
         values.setdefault((box.setting, box.method), {})[box.criterion] = box.values
@@ -295,7 +296,7 @@ def _frame(ax: Axes, methods: Sequence[str], n_lines: int, title: str) -> None:
 
 
 def _words(atlas: Atlas) -> str:
-    """The lowest error by law and kind of wrong rows, what comes near it, and where TVD loses."""
+    """The lowest error by family and kind of wrong rows, methods near it, and where TVD loses."""
     n_sets = sorted({line.squares.size for lines in atlas.values() for line in lines.values()})
     parts = [
         f"{len(atlas)} settings, each with {' or '.join(map(str, n_sets))} data sets. 'Near' means "

@@ -23,6 +23,7 @@ __all__ = ["FigureOne"]
 
 RATE, SHIFT = 3.0, 15
 _N, _SEED = 500, 16
+"""The design and the seed of the released code."""
 _MODEL = Model(Poisson())
 
 

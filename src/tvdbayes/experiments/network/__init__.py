@@ -81,7 +81,7 @@ class NetworkExperiment(AbstractExperiment):
         ]
 
     def measure(self, task: Task) -> Measured:
-        """Every method on one split, or what was published on this split and all before it."""
+        """Every method on one split; as published, on this split and all before it."""
         name, scenario = SETTINGS[task.setting]
         data = load(name, self.folder)
         if task.mode == AS_PUBLISHED:

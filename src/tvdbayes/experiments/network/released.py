@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tvdbayes.experiments.network.steps import Split
 
 _NODES, _EPOCHS, _BATCH = 50, 10, 64
+"""As in the released script."""
 
 
 def scrambled(data: DataSet) -> tuple[Array, IntArray, IntArray]:
@@ -39,7 +40,7 @@ def outer_likelihood(prob: Array, y: IntArray) -> float:
 
 
 def released(data: DataSet, n_splits: int, n_draws: int) -> Measured:
-    """Splits 0, 1, ... of one data set, one number for each: the network goes on through all."""
+    """One number for each split 0, 1, ...; the network is not reset between splits."""
     from tvdbayes.experiments.network.steps import probabilities, train
 
     x, y, own = scrambled(data)

@@ -24,7 +24,7 @@ from tvdbayes.experiments.scores import boxes_of_splits, calibration_boxes
 
 _METHODS = ("TVD", "KLD")
 _TWICE, _AS = "diabetic", "pima"
-"""The same data set, with exchanged labels and as it is."""
+"""The same data set with exchanged labels and with the original ones."""
 
 _COLOURS = {
     "TVD": COLOURS["TVD"],
@@ -238,7 +238,7 @@ def _notes(tasks: Sequence[Task], medians: Mapping[tuple[str, str, str], float])
 
 
 def _same_data(medians: Mapping[tuple[str, str, str], float]) -> str:
-    """What was published for the data set that is another one with exchanged labels."""
+    """Published values for the data set whose labels are exchanged."""
     readings = published("nn")
     parts = []
     for criterion, label in CRITERIA.items():

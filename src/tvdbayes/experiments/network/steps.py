@@ -20,7 +20,7 @@ _FLAT, _STILL, _CURVED = 1e-7, 1e-9, 1e-10
 
 
 class Split(NamedTuple):
-    """What is trained on: x (n, p), y (n,) in the order in which rows were sampled for training.
+    """Training data: x (n, p) and y (n,), in the order in which rows were sampled.
 
     The TVD saw x sorted, while labels and weights (B, n) were not. Batches (B, steps, rows) are the
     rows of each step of each draw; `used` (steps, rows) is 0 where a batch is filled up, else 1.
@@ -35,7 +35,7 @@ class Split(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """Networks (B, d) of both kinds, and the one that the next split goes on with, (d,)."""
+    """Networks (B, d) of both kinds, and the one from which the next split starts, (d,)."""
 
     tvd: Any
     kld: Any

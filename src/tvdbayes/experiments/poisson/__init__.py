@@ -20,6 +20,7 @@ __all__ = ["PoissonExperiment"]
 
 RATE, SHARE = 3.0, 0.15
 _N, _N_TRAIN = 500, 400
+"""The design of the paper."""
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ __all__ = ["ZeroInflation"]
 
 TRUTH, TRIALS = np.array([0.8, 0.25]), 8
 _N, _N_TRAIN, _LEVELS = 1000, 800, 4
+"""The design of the paper."""
 
 
 @dataclass(frozen=True)
