@@ -73,7 +73,7 @@ def trimmed_fit(
     theta, share, alone, agree = answers.found[route]
     kept = KeptRows(share, route, far, agree)
     if reweighted is not None and len(answers.found) > 1:
-        kept = answers.with_second(kept, reweighted())
+        kept = answers.with_second(kept, reweighted)
     if route == "ordinary":
         return weighted_fit(layout, cells.p, ordinary, ridge), kept
     bend = None
@@ -224,7 +224,7 @@ class _Answers:
         gain = value["ordinary"] - value[route]
         return "ordinary" if dropped > MANY and gain < _PAYS * (dropped - _FREE) else route
 
-    def with_second(self, kept: KeptRows, tables: Array) -> KeptRows:
+    def with_second(self, kept: KeptRows, tables: Callable[[], Array]) -> KeptRows:
         """The same with the answer, far from the one chosen, that most of the tables choose."""
         layout, chosen = self.search.layout, self.found[kept.route]
         mass = layout.cells.p * chosen.share
@@ -236,7 +236,7 @@ class _Answers:
         ]
         if not apart:
             return kept
-        routes = self.routes(tables)
+        routes = self.routes(tables())
         second = max(apart, key=routes.count)
         theta = self.found[second].theta[:, None]
         return replace(
