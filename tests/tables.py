@@ -68,7 +68,7 @@ HOSTILE = [
 ]
 
 
-def assert_names_cannot_run_sql(connection: object, name: str) -> None:
+def no_sql_by(connection: object, name: str) -> None:
     """Neither as the name of a table nor of a column; `connection` has a table "people"."""
     before = sorted(connection.list_tables())
     with pytest.raises(tb.DataError, match="no table"):

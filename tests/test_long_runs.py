@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tvdbayes as tb
-from tvdbayes.fitting import progress as _progress
+from tvdbayes.sampling import execution as _progress
 from tvdbayes.sampling.execution import Joblib
 
 

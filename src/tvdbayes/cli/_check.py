@@ -17,11 +17,11 @@ from tvdbayes.cli._fit import Request
 from tvdbayes.cli._text import echo_json, echo_notes, heading, in_words, joined, paragraph
 from tvdbayes.data.table import AbstractSource
 from tvdbayes.fitting import Fit
-from tvdbayes.fitting.progress import progress_bar
 from tvdbayes.fitting.run import draw, fit_of, survey_of, told_of_rounding
 from tvdbayes.formula.survey import Survey
 from tvdbayes.objective.partitions import Auto
 from tvdbayes.results.replicates import replicate
+from tvdbayes.sampling.execution import progress_bar
 from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.planners import plan_of
 from tvdbayes.sampling.posterior import Posterior

@@ -116,10 +116,10 @@ def rows(
     """Rows until the interval of a coefficient is so narrow, by simulation."""
     import numpy as np
 
-    from tvdbayes.fitting.progress import progress_bar
     from tvdbayes.formula.columns import family_by_name
     from tvdbayes.models.model import Model
     from tvdbayes.plan import sample_size, shifted_by
+    from tvdbayes.sampling.execution import progress_bar
 
     try:
         theta = np.array([float(word) for word in coefficients.split(",")])

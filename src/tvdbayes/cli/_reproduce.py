@@ -9,7 +9,7 @@ from tvdbayes import __version__
 from tvdbayes.cli._answers import whole_folder
 from tvdbayes.cli._text import Column, heading, in_words, paragraph, table
 from tvdbayes.experiments import Report, experiment_named, reproduce, write_report
-from tvdbayes.fitting.progress import progress_bar
+from tvdbayes.sampling.execution import progress_bar
 from tvdbayes.sampling.summary import number
 
 _WORDS = ("setting", "method", "criterion")

@@ -8,11 +8,11 @@ import numpy as np
 
 from tvdbayes._errors import DataError, SettingsError
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.fitting.progress import progress_bar
 from tvdbayes.fitting.record import Fit
 from tvdbayes.results.misfit import share_of_data
 from tvdbayes.results.replicates import replicate
 from tvdbayes.results.scores import cross_validate
+from tvdbayes.sampling.execution import progress_bar
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.tables import AbstractTable
 from tvdbayes.sampling.weights import Stream

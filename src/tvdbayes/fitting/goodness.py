@@ -10,7 +10,6 @@ from tvdbayes._typing import Array
 from tvdbayes.data.sources import Data, open_data
 from tvdbayes.fitting.misfit import levels_of
 from tvdbayes.fitting.predictions import new_cells
-from tvdbayes.fitting.progress import progress_bar
 from tvdbayes.results.base import AbstractFit, needs_rows, require_rows
 from tvdbayes.results.checks import (
     ByGroup,
@@ -25,6 +24,7 @@ from tvdbayes.results.checks import (
 )
 from tvdbayes.results.scores import HeldOut, Scores, cross_validate, leave_one_out, score
 from tvdbayes.results.tree import for_arviz, to_tree
+from tvdbayes.sampling.execution import progress_bar
 
 
 class GoodnessAnswers(AbstractFit):

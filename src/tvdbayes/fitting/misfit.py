@@ -13,7 +13,6 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes._validate import probability
 from tvdbayes.bounds import misfit_split
 from tvdbayes.data.sources import native_frame
-from tvdbayes.fitting.progress import progress_bar
 from tvdbayes.results.base import AbstractFit, needs_rows
 from tvdbayes.results.misfit import (
     Certificate,
@@ -26,6 +25,7 @@ from tvdbayes.results.misfit import (
 from tvdbayes.results.replicates import Replicates, replicate
 from tvdbayes.results.rows import SCORES, apart, cell_scores, noted, suspicious_of
 from tvdbayes.results.sensitivity import DropWorst, Sensitivities, drop_worst, sensitivity
+from tvdbayes.sampling.execution import progress_bar
 from tvdbayes.sampling.posterior import Posterior
 
 N_REPLICATES = 200

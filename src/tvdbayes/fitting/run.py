@@ -33,7 +33,6 @@ from tvdbayes.data.cells import Cells
 from tvdbayes.data.grid import Coarsening
 from tvdbayes.data.sources import Data, open_data, open_source
 from tvdbayes.fitting.predictions import read_rows
-from tvdbayes.fitting.progress import Report, progress_bar
 from tvdbayes.formula.design import check_table
 from tvdbayes.formula.survey import SamplingColumns, Survey, survey
 from tvdbayes.large.fit import posterior_of_all, require_options
@@ -43,6 +42,7 @@ from tvdbayes.objective.partitions import Distinct
 from tvdbayes.results.base import AbstractFit, Rounded
 from tvdbayes.results.prediction import NewRows, likely_pmf, pmf
 from tvdbayes.sampling.bootstrap import posterior_bootstrap
+from tvdbayes.sampling.execution import Report, progress_bar
 from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.posterior import Posterior
 

@@ -43,7 +43,6 @@ from tvdbayes.objective._penalty import (
     TIE_BREAK,
     Penalty,
     at_boundary,
-    degenerate,
     runs_away,
 )
 from tvdbayes.objective._row import RowExpansion, RowPoint, RowProblem
@@ -149,7 +148,3 @@ class Objective:
         far without a cost that matters.
         """
         return runs_away(problem, theta)
-
-    def degenerate(self, theta: Array) -> BoolArray:
-        """Draws (of theta (d, B)) under which some x row has a law that is (nearly) one point."""
-        return degenerate(self.layout, theta)

@@ -188,9 +188,8 @@ class PitHistogram:
 def pit_histogram(posterior: Posterior, n_bins: int = 10) -> PitHistogram:
     """Histogram of the probability integral transform, without random numbers; see `Fit.pit`.
 
-    A row is spread evenly from `Pit.low` to `Pit.high` (Czado, Gneiting and Held 2009). A U-shape
-    says that outcomes vary more than the model, a hump that they vary less, a slope that the model
-    predicts too low or too high. The 90% interval is that of binomial counts.
+    A row is spread evenly from `Pit.low` to `Pit.high` (Czado, Gneiting and Held 2009). The 90%
+    interval is that of binomial counts.
     """
     whole_number("n_bins", n_bins, 1)
     found, n = pit(posterior), posterior.cells.n_obs
