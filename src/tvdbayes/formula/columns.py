@@ -5,7 +5,7 @@ import pandas as pd
 
 from tvdbayes._errors import DataError, FamilyError, SettingsError
 from tvdbayes._typing import Array
-from tvdbayes._validate import did_you_mean, is_number, level_name, not_numbers
+from tvdbayes._validate import bad_exposure, did_you_mean, is_number, level_name, not_numbers
 from tvdbayes.data.table import Table, mostly_numbers, no_numbers
 from tvdbayes.formula.family_names import other_name
 from tvdbayes.models.families import (
@@ -109,10 +109,7 @@ def offsets(table: Table, offset: str | None, exposure: str | None) -> Array | N
         return None if offset is None else numbers(table, offset)
     time = numbers(table, exposure)
     if (time <= 0).any():
-        raise DataError(
-            f"The exposure {exposure!r} must be above 0; {table.listing(time <= 0, time)}. "
-            "Drop rows without exposure."
-        )
+        raise bad_exposure(exposure, table.listing(time <= 0, time))
     return np.log(time) if offset is None else np.log(time) + numbers(table, offset)
 
 

@@ -14,7 +14,7 @@ from tvdbayes.data.fit_data import Column, FitData
 from tvdbayes.data.grid import Coarsening
 from tvdbayes.data.sample import AllRows
 from tvdbayes.data.sampling_units import Labels, SamplingUnits, relative_weights
-from tvdbayes.data.table import AbstractSource, Missing, Table
+from tvdbayes.data.table import AbstractSource, Exposure, Missing, Table
 from tvdbayes.formula.columns import family_and_outcome, numbers, offsets, trials_of
 from tvdbayes.formula.design import Design, learn_design, read_further, without_dependent
 from tvdbayes.formula.guard import Reading, read_formula
@@ -101,6 +101,7 @@ def survey(
     weights: str | None,
     predictors: dict[str, str] | None,
     missing: Missing,
+    zero_exposure: Missing,
     collinear: Literal["error", "drop"],
     network: MLP | None = None,
     success: str | None = None,
@@ -117,7 +118,7 @@ def survey(
     sampling = sampling or SamplingColumns()
     used = [reading.outcome, *covariates, *added, *exact[1:], *sampling.used]
     exact += sampling.used
-    table = source.table(used, weights, missing, exact)
+    table = source.table(used, weights, missing, exact, Exposure(exposure, offset, zero_exposure))
     family, y = family_and_outcome(
         family, link, table, reading.outcome, trials=trials, success=success
     )
@@ -149,7 +150,7 @@ def survey(
     columns[reading.outcome] = columns[reading.outcome].named()
     row = table.of_input(np.arange(len(table.counts)))
     uses = (reading.outcome, offset, exposure, trials, weights)
-    grouped = (table.n_grouped, table.n_dropped)
+    grouped = (table.n_grouped, table.n_dropped, table.n_unexposed)
     sampled = (sampling.clusters, sampling.strata, sampling.weights)
     data = FitData(
         columns, table.counts, made.cell_of_row, row, *uses, *grouped, *sampled, table.library
