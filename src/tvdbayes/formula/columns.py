@@ -113,6 +113,15 @@ def offsets(table: Table, offset: str | None, exposure: str | None) -> Array | N
     return np.log(time) if offset is None else np.log(time) + numbers(table, offset)
 
 
+def require_one_predictor(family: AbstractFamily) -> None:
+    """Raise where a family has several main predictors, so that nothing can be added to one."""
+    if family.n_main > 1:
+        raise SettingsError(
+            f"The family {family.name!r} has a predictor for each level, so an offset or exposure "
+            "has no place in it. Leave it out, or use it as a covariate."
+        )
+
+
 _WITH_LOG = {family.name: family for family in COUNT_FAMILIES}
 _WITH_LINK = {family.name: family for family in LINKED_FAMILIES}
 _WRAPPERS = {f"{family.name}_": family for family in WRAPPERS}

@@ -15,7 +15,13 @@ from tvdbayes.data.grid import Coarsening
 from tvdbayes.data.sample import AllRows
 from tvdbayes.data.sampling_units import Labels, SamplingUnits, relative_weights
 from tvdbayes.data.table import AbstractSource, Exposure, Missing, Table
-from tvdbayes.formula.columns import family_and_outcome, numbers, offsets, trials_of
+from tvdbayes.formula.columns import (
+    family_and_outcome,
+    numbers,
+    offsets,
+    require_one_predictor,
+    trials_of,
+)
 from tvdbayes.formula.design import Design, learn_design, read_further, without_dependent
 from tvdbayes.formula.guard import Reading, read_formula
 from tvdbayes.models.families import AbstractFamily
@@ -124,11 +130,8 @@ def survey(
     )
     n_trials = trials_of(table, trials, family)
     family.check_outcomes(y[table.index], n_trials[table.index], table.unit, table.rows)
-    if family.n_main > 1 and added:
-        raise SettingsError(
-            f"The family {family.name!r} has a predictor for each level, so an offset or exposure "
-            "has no place in it. Leave it out, or use it as a covariate."
-        )
+    if added:
+        require_one_predictor(family)
     design, x, linear = learn_design(reading, further, family, table)
     left_out: tuple[str, ...] = ()
     if collinear == "drop":
