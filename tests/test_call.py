@@ -135,6 +135,7 @@ CASES = {
         ("y ~ z", {"refine": None, "network": tb.MLP()}),
     ],
     "missing": [("y ~ gaps", {"missing": "drop"})],
+    "zero_exposure": [("y ~ 1", {"exposure": "z", "zero_exposure": "drop"})],
     "collinear": [("y ~ z + twice", {"collinear": "drop"})],
     "device": [("y ~ 1", {"device": "cpu:float32"})],
     "engine": [

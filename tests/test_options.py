@@ -98,6 +98,7 @@ BAD = {
     "network": ("two", "two"),
     "refine": ("some", "some"),
     "missing": ("ignore", "ignore"),
+    "zero_exposure": ("ignore", "ignore"),
     "collinear": ("ignore", "ignore"),
     "n_jobs": ("0", 0),
     "engine": ("spark", "spark"),

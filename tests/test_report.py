@@ -286,7 +286,7 @@ def test_rows_that_the_fit_left_out_are_counted_and_not_listed():
     assert story.n_known == 198
     assert {"3", "7"}.isdisjoint(cells[0].text for cells in row_table(story).lines)
     facts = dict(_page._facts(story))
-    assert facts["Rows"] == "200, of which 2 were left out (gaps or weight zero)"
+    assert facts["Rows"] == "200, of which 2 were left out (gaps or a weight of zero)"
     assert "missing='drop'" in call_of(fit).text
 
 

@@ -5,7 +5,7 @@ in its range. A function named after a fault of the data returns the error for i
 the rows that are wrong, and this module words the message.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, TypeGuard
@@ -146,11 +146,25 @@ def rows_left_out(n: int, n_rows: int) -> str:
     return f"{n} of {n_rows} rows have a gap in a column that is used and were left out."
 
 
+def bad_exposure(name: str, found: str) -> DataError:
+    """The error for exposures of 0 or below."""
+    return DataError(
+        f"The exposure {name!r} must be above 0; {found}. Repair these rows, or fit "
+        'with zero_exposure="drop", which leaves out those where it is 0.'
+    )
+
+
+def rows_without_exposure(n: int, n_rows: int, columns: Mapping[str, float]) -> str:
+    """The warning that rows without exposure were left out, as asked; by the value that says so."""
+    says = " or ".join(f"{name!r} is {value:g}" for name, value in columns.items())
+    return f"{n} of {n_rows} rows have no exposure ({says}) and were left out."
+
+
 def no_rows_left() -> DataError:
     """The error for data of which no row can be used."""
     return DataError(
-        "No row is left: all have weights of zero or gaps. Give some rows a positive weight and "
-        "values in every column that is used."
+        "No row is left: all have weights of zero, gaps or no exposure. Give some rows a positive "
+        "weight and values in every column that is used."
     )
 
 

@@ -151,6 +151,7 @@ def _facts(story: Story) -> dict[str, Any]:
         "rows_used": None if story.rows_used is None else plain(story.rows_used),
         "rounding": None if story.fit.rounded is None else str(story.fit.rounded),
         "n_left_out": story.fit.n_left_out,
+        "n_unexposed": story.fit.data.n_unexposed,
         "interval": INTERVAL,
         "coefficients": [] if summary is None else lines_of(summary, "name"),
         "ratios": [] if story.ratios is None else lines_of(story.ratios, "name"),

@@ -214,6 +214,7 @@ def _facts(fit: Fit, pilot: Pilot, options: Options, notes: list[str]) -> dict[s
         "n_rows": fit.n_rows,
         "n_distinct_rows": len(fit.data.counts),
         "n_left_out": fit.n_left_out,
+        "n_unexposed": fit.data.n_unexposed,
         "n_x": cells.n_x,
         "n_cells": cells.n_cells,
         "parameters": list(fit.param_names),

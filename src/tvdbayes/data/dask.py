@@ -40,6 +40,8 @@ class DaskSource(AbstractSource):
         found = self._grouped(wanted)
         if found.frame is None:
             return sampled(self.data[wanted.every], wanted)
+        if found.n_unexposed:
+            warn(wanted.exposure.left_out(found.n_unexposed, found.n_rows), MissingRowsWarning)
         if found.n_gaps:
             warn(rows_left_out(found.n_gaps, found.n_rows), MissingRowsWarning)
         if not found.n_rows:
@@ -50,6 +52,7 @@ class DaskSource(AbstractSource):
             unit="distinct row",
             n_grouped=found.n_rows,
             n_dropped=found.n_rows - found.n_kept,
+            n_unexposed=found.n_unexposed,
         )
 
     def _grouped(self, wanted: Wanted) -> "_Grouped":
@@ -68,7 +71,8 @@ class DaskSource(AbstractSource):
 class _Grouped:
     """The distinct rows of some partitions with their counts; none where there are too many.
 
-    Of the `n_rows` rows some are not kept, for a gap or a weight of zero; `n_gaps` have a gap.
+    Of the `n_rows` rows some are not kept, for a gap, a weight of zero, or no exposure;
+    `n_unexposed` have no exposure, and `n_gaps` others a gap.
     """
 
     wanted: Wanted
@@ -76,20 +80,19 @@ class _Grouped:
     frame: pd.DataFrame | None
     n_rows: int
     n_kept: int
+    n_unexposed: int
     n_gaps: int
 
 
 def _group(part: pd.DataFrame, wanted: Wanted, most: int) -> _Grouped:
-    n_rows, n_gaps = len(part), 0
-    if wanted.missing == "drop":
-        # All partitions are warned of together: threads share their warnings.
-        part = part.dropna()
-        n_gaps = n_rows - len(part)
+    n_rows = len(part)
+    # All partitions are warned of together: threads share their warnings.
+    part, n_lost = wanted.usable(part)
     if not len(part):
-        return _Grouped(wanted, most, pd.DataFrame(), n_rows, 0, n_gaps)
+        return _Grouped(wanted, most, pd.DataFrame(), n_rows, 0, *n_lost)
     table = open_frame(part).group(wanted)
     frame = _few(table, count_name(wanted.used), most)
-    return _Grouped(wanted, most, frame, n_rows, len(table.rows), n_gaps)
+    return _Grouped(wanted, most, frame, n_rows, len(table.rows), *n_lost)
 
 
 def _join(parts: Sequence[_Grouped]) -> _Grouped:
@@ -97,7 +100,8 @@ def _join(parts: Sequence[_Grouped]) -> _Grouped:
     frames = [part.frame for part in parts if part.frame is not None and len(part.frame)]
     if all(part.frame is not None for part in parts):
         frame = _together(frames, first.wanted, first.most) if frames else pd.DataFrame()
-    numbers = (sum(getattr(p, name) for p in parts) for name in ("n_rows", "n_kept", "n_gaps"))
+    names = ("n_rows", "n_kept", "n_unexposed", "n_gaps")
+    numbers = (sum(getattr(part, name) for part in parts) for name in names)
     return _Grouped(first.wanted, first.most, frame, *numbers)
 
 

@@ -143,7 +143,9 @@ class FitData:
         Rows of the data, where an engine or an update has put equal ones together: `row` then has
         an entry for each distinct row.
     n_dropped : int
-        How many of these an engine has left out, for a gap or a weight of zero.
+        How many of these an engine has left out, for a gap, a weight of zero, or no exposure.
+    n_unexposed : int
+        How many rows were left out for having no exposure (``zero_exposure="drop"``).
     clusters, strata, sampling_weights : str
         Columns that say which rows belong together and what they stand for, None where none does.
     library : str
@@ -161,6 +163,7 @@ class FitData:
     weights: str | None = None
     n_grouped: int | None = None
     n_dropped: int = 0
+    n_unexposed: int = 0
     clusters: str | None = None
     strata: str | None = None
     sampling_weights: str | None = None

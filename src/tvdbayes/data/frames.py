@@ -58,12 +58,15 @@ class FrameSource(AbstractSource):
         used, weights = wanted.used, wanted.weights
         columns = {name: _column(self.native[name], name) for name in wanted.every}
         n = len(self.native)
-        kept = np.ones(n, bool)
+        kept = ~wanted.exposure.lacking(columns, n)
+        n_exposed = int(kept.sum())
+        if n_exposed < n:
+            warn(wanted.exposure.left_out(n - n_exposed, n), MissingRowsWarning)
         if wanted.missing == "drop":
             for column in columns.values():
                 kept &= ~column.isna().to_numpy()
-            if not kept.all():
-                warn(rows_left_out(n - int(kept.sum()), n), MissingRowsWarning)
+            if n_gaps := n_exposed - int(kept.sum()):
+                warn(rows_left_out(n_gaps, n), MissingRowsWarning)
         counts = np.ones(n)
         if weights is not None:
             counts = row_weights(columns[weights], weights, kept)
@@ -81,7 +84,7 @@ class FrameSource(AbstractSource):
         index, first = distinct_rows([_codes(frame[name], name) for name in used])
         total = totals(index, counts[rows], len(first))
         distinct = frame.iloc[first].reset_index(drop=True)
-        return Table(distinct, total, index, rows, n, declared=declared)
+        return Table(distinct, total, index, rows, n, declared=declared, n_unexposed=n - n_exposed)
 
 
 def open_frame(data: Any) -> FrameSource:

@@ -42,12 +42,15 @@ class AllRows:
         Rows of each partition that take part.
     n_rows : int
         Rows in all, those included that do not.
+    n_unexposed : int
+        Rows that were left out for having no exposure.
     """
 
     data: Any
     wanted: Wanted
     sizes: tuple[int, ...]
     n_rows: int
+    n_unexposed: int
 
     @property
     def n_kept(self) -> int:
@@ -68,12 +71,14 @@ def sampled(data: Any, wanted: Wanted) -> Table:
     """A sample of the rows as a table, with all of them in `rest`."""
     numbers = [(number,) for number in range(data.npartitions)]
     seen: _Seen = compute(tree(partitions(data, _look, wanted, each=numbers), _join))
-    n_kept, n_gaps = sum(seen.sizes), seen.n_gaps
-    if n_gaps:
-        warn(rows_left_out(n_gaps, seen.n_rows), MissingRowsWarning)
+    n_kept = sum(seen.sizes)
+    if seen.n_unexposed:
+        warn(wanted.exposure.left_out(seen.n_unexposed, seen.n_rows), MissingRowsWarning)
+    if seen.n_gaps:
+        warn(rows_left_out(seen.n_gaps, seen.n_rows), MissingRowsWarning)
     if not n_kept:
         raise no_rows_left()
-    rest = AllRows(data, wanted, seen.sizes, seen.n_rows)
+    rest = AllRows(data, wanted, seen.sizes, seen.n_rows, seen.n_unexposed)
     rng = np.random.default_rng(0)
     chosen = np.sort(rng.choice(n_kept, min(n_kept, SAMPLE_ROWS), replace=False))
     frame = compute(tree(rest.tasks(_pick, chosen, np.cumsum((0, *seen.sizes))), joined_frames))
@@ -92,6 +97,7 @@ class _Seen:
 
     sizes: tuple[int, ...]
     n_rows: int
+    n_unexposed: int
     n_gaps: int
     edges: pd.DataFrame
     open: frozenset[str]
@@ -99,8 +105,7 @@ class _Seen:
 
 def _kept(part: pd.DataFrame, wanted: Wanted) -> pd.DataFrame:
     """The rows of a partition that take part, with plain types."""
-    if wanted.missing == "drop":
-        part = part.dropna()
+    part = wanted.usable(part)[0]
     if not len(part):
         return part
     frame, kept = open_frame(part).rows(wanted.every), np.ones(len(part), bool)
@@ -113,17 +118,18 @@ def _kept(part: pd.DataFrame, wanted: Wanted) -> pd.DataFrame:
 
 def _look(part: pd.DataFrame, number: int, wanted: Wanted) -> _Seen:
     frame = _kept(part, wanted)
-    n_gaps = len(part) - len(part.dropna()) if wanted.missing == "drop" else 0
+    _, n_lost = wanted.usable(part)
     frame.index = frame.index + number * _PARTITION
-    return _Seen((len(frame),), len(part), n_gaps, *_edges(frame, frozenset()))
+    return _Seen((len(frame),), len(part), *n_lost, *_edges(frame, frozenset()))
 
 
 def _join(parts: Sequence[_Seen]) -> _Seen:
     sizes = tuple(size for part in parts for size in part.sizes)
-    n_rows, n_gaps = (sum(getattr(part, name) for part in parts) for name in ("n_rows", "n_gaps"))
+    names = ("n_rows", "n_unexposed", "n_gaps")
+    n_rows, n_unexposed, n_gaps = (sum(getattr(part, name) for part in parts) for name in names)
     known = frozenset[str]().union(*(part.open for part in parts))
     edges = joined_frames([part.edges for part in parts])
-    return _Seen(sizes, n_rows, n_gaps, *_edges(edges, known))
+    return _Seen(sizes, n_rows, n_unexposed, n_gaps, *_edges(edges, known))
 
 
 def _edges(frame: pd.DataFrame, known: frozenset[str]) -> tuple[pd.DataFrame, frozenset[str]]:

@@ -26,6 +26,7 @@ from tvdbayes._errors import (
 from tvdbayes._validate import (
     REPAIR,
     REPAIR_OR_DROP,
+    bad_exposure,
     check_weights,
     has_gaps,
     negative_weights,
@@ -75,20 +76,23 @@ class SqlSource(AbstractSource):
 
     def group(self, wanted: Wanted) -> Table:
         used, every, weights = wanted.used, wanted.every, wanted.weights
-        rows = self._plain(every, weights)
+        rows, n_unexposed = _with_exposure(self._plain(every, weights), wanted)
         seen = _count_rows(rows, every, weights, wanted.missing)
         rows = _without_gaps(rows, seen, wanted.missing)
         if weights is not None:
             rows = rows.filter(rows[weights] > 0)
             check_weights(np.array([seen.largest_weight]))
+        if self.grid is not None:
+            _require_exposure(rows, wanted.exposure.exposure)
         weigh = Weigh(weights, seen.largest_weight)
         frame, coarsening = self._cells(rows, wanted, weigh, seen.n_kept)
         found = open_frame(frame).table(used, count_name(used), "error")
         return replace(
             found,
             unit="distinct row",
-            n_grouped=seen.n_rows,
-            n_dropped=seen.n_rows - seen.n_kept,
+            n_grouped=seen.n_rows + n_unexposed,
+            n_dropped=seen.n_rows + n_unexposed - seen.n_kept,
+            n_unexposed=n_unexposed,
             coarsening=coarsening,
         )
 
@@ -206,6 +210,36 @@ class RegisteredFrame(AbstractSource):
         levels = {n: kind for n, kind in kinds.items() if isinstance(kind, pd.CategoricalDtype)}
         source = SqlSource(register(rows), self.max_cells, self.grid, levels=levels)
         return source.group(wanted)
+
+
+def _with_exposure(rows: Any, wanted: Wanted) -> tuple[Any, int]:
+    """The rows that are not left out for having no exposure, and how many are."""
+    lacks = [_numbers(rows[name]) == value for name, value in wanted.exposure.dropped.items()]
+    if not lacks:
+        return rows, 0
+    lacking = reduce(or_, (one.fill_null(False) for one in lacks))
+    with _engine_errors():
+        asked = rows.aggregate(n=rows.count(), lacking=lacking.sum()).to_pyarrow()
+    n_rows, n = (int(asked[name][0].as_py() or 0) for name in ("n", "lacking"))
+    if n:
+        warn(wanted.exposure.left_out(n, n_rows), MissingRowsWarning)
+    return rows.filter(~lacking), n
+
+
+def _require_exposure(rows: Any, exposure: str | None) -> None:
+    """Raise where an exposure is 0 or below, which the mean of a bin would hide."""
+    if exposure is None:
+        return
+    with _engine_errors():
+        n_wrong = int(rows.filter(_numbers(rows[exposure]) <= 0).count().to_pyarrow().as_py())
+        n_rows = int(rows.count().to_pyarrow().as_py())
+    if n_wrong:
+        raise bad_exposure(exposure, f"{n_wrong:,} of {n_rows:,} are not")
+
+
+def _numbers(column: Any) -> Any:
+    """The numbers in a column, which may be text."""
+    return column.try_cast("float64") if column.type().is_string() else column
 
 
 @dataclass(frozen=True)

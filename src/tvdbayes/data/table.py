@@ -16,10 +16,43 @@ import pandas as pd
 
 from tvdbayes._errors import DataError, listing
 from tvdbayes._typing import Array, BoolArray, IntArray, Library
-from tvdbayes._validate import no_column, no_rows_left, not_finite, one_of
+from tvdbayes._validate import (
+    no_column,
+    no_rows_left,
+    not_finite,
+    one_of,
+    rows_without_exposure,
+)
 from tvdbayes.data.grid import Coarsening
 
 Missing = Literal["error", "drop"]
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """The columns of exposure and offset, and what is done with rows that have no exposure."""
+
+    exposure: str | None = None
+    offset: str | None = None
+    zero: Missing = "error"
+
+    @property
+    def dropped(self) -> dict[str, float]:
+        """Values by column: rows that have one of these are left out."""
+        by_column = {self.exposure: 0.0, self.offset: -np.inf} if self.zero == "drop" else {}
+        return {name: value for name, value in by_column.items() if name is not None}
+
+    def left_out(self, n: int, n_rows: int) -> str:
+        """The warning that some rows were left out for it."""
+        return rows_without_exposure(n, n_rows, self.dropped)
+
+    def lacking(self, frame: pd.DataFrame | dict[str, pd.Series], n: int) -> BoolArray:
+        """Which of n rows are left out for that, (n,)."""
+        found = np.zeros(n, bool)
+        for name, value in self.dropped.items():
+            read = pd.to_numeric(frame[name], errors="coerce")
+            found |= read.to_numpy(float, na_value=np.nan) == value
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +76,9 @@ class Table:
     n_grouped : int, optional
         Rows of the table that an engine has grouped; the input is then what it gave.
     n_dropped : int
-        How many of them it has left out, for a gap or a weight of zero.
+        How many of them it has left out, for a gap, a weight of zero, or no exposure.
+    n_unexposed : int
+        How many rows were left out for having no exposure.
     coarsening : Coarsening, optional
         What rounding by the engine has done to them.
     declared : mapping
@@ -62,6 +97,7 @@ class Table:
     unit: str = "row"
     n_grouped: int | None = None
     n_dropped: int = 0
+    n_unexposed: int = 0
     coarsening: Coarsening | None = None
     declared: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
     library: Library = "pandas"
@@ -95,6 +131,13 @@ class Wanted:
     weights: str | None
     missing: Missing
     exact: Sequence[str]
+    exposure: Exposure = Exposure()
+
+    def usable(self, part: pd.DataFrame) -> tuple[pd.DataFrame, tuple[int, int]]:
+        """The rows that are not left out; how many have no exposure, how many others a gap."""
+        exposed = part[~self.exposure.lacking(part, len(part))]
+        whole = exposed.dropna() if self.missing == "drop" else exposed
+        return whole, (len(part) - len(exposed), len(exposed) - len(whole))
 
 
 class AbstractSource(ABC):
@@ -111,16 +154,18 @@ class AbstractSource(ABC):
         weights: str | None,
         missing: Missing,
         exact: Sequence[str] = (),
+        exposure: Exposure | None = None,
     ) -> Table:
         """The distinct rows of some columns, rows without weight left out.
 
-        Columns in `exact` must stay as they are where others are rounded.
+        Columns in `exact` must stay as they are where others are rounded; `exposure` says which
+        rows are left out for having none.
         """
         one_of("missing", missing, ("error", "drop"))
         used = list(dict.fromkeys(used))
         every = list(dict.fromkeys(used if weights is None else [*used, weights]))
         self.require(every)
-        found = self.group(Wanted(used, every, weights, missing, exact))
+        found = self.group(Wanted(used, every, weights, missing, exact, exposure or Exposure()))
         if not len(found.counts):
             raise no_rows_left()
         return replace(found, library=self.library)

@@ -15,6 +15,7 @@ from sklearn.base import (
     ClassifierMixin,
     RegressorMixin,
 )
+from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -26,6 +27,7 @@ from tvdbayes._errors import DataError, FamilyError, listing
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes._validate import one_of
 from tvdbayes.estimators.rows import (
+    Added,
     Rows,
     counts_of,
     new_x,
@@ -34,7 +36,8 @@ from tvdbayes.estimators.rows import (
     training_rows,
     weights_of,
 )
-from tvdbayes.formula.columns import family_by_name
+from tvdbayes.fitting.progress import progress_bar
+from tvdbayes.formula.columns import family_by_name, require_one_predictor
 from tvdbayes.formula.design import check_table
 from tvdbayes.models.families import AbstractFamily, AbstractLink, Bernoulli, Categorical
 from tvdbayes.models.model import LINKS, Model, named
@@ -59,10 +62,13 @@ class AbstractEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     divergence: str | AbstractDivergence = "tvd"
     partition: str | AbstractPartition = "auto"
+    device: str | None = None
     n_jobs: int | None = None
+    progress: bool | None = False
     random_state: int | np.random.RandomState | np.random.Generator | None = 0
     posterior_: Posterior = field(init=False)
     _kept: BoolArray = field(init=False)
+    _added: tuple[str, ...] = field(init=False)
 
     def fit(
         self,
@@ -73,6 +79,8 @@ class AbstractEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         clusters: ArrayLike | None = None,
         strata: ArrayLike | None = None,
         sampling_weights: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> Self:
         """Draw from the posterior.
 
@@ -89,13 +97,19 @@ class AbstractEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             from.
         sampling_weights : (n,), optional
             How many of the population each row stands for, above 0, on any scale.
+        offset, exposure : (n,), optional
+            Numbers added to the linear predictor, or above 0 and their logarithms are.
 
         Returns
         -------
         self
         """
         sampling = {"clusters": clusters, "strata": strata, "sampling_weights": sampling_weights}
-        rows, law = self._understood(training_rows(self, X, y, sample_weight, **sampling))
+        added = Added(offset, exposure)
+        rows, law = self._understood(training_rows(self, X, y, sample_weight, added, **sampling))
+        if added.given:
+            require_one_predictor(law)
+        self._added = added.given
         self._fit_rows(rows, law)
         return self
 
@@ -122,17 +136,27 @@ class AbstractEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         names = ("Intercept", *kept)
         cells, units = rows.cells(self._design(rows.x), names)
         check_table(cells, law, Linear(), options.ridge)
-        self.posterior_ = posterior_bootstrap(
-            Model(law, predictor), cells, units=units, **options.of_draws
-        )
+        with progress_bar(options.progress, f"{options.n_draws} draws") as report:
+            self.posterior_ = posterior_bootstrap(
+                Model(law, predictor), cells, units=units, progress=report, **options.of_draws
+            )
 
     def _design(self, x: Array) -> Array:
         return np.column_stack([np.ones(len(x)), x[:, self._kept]])
 
-    def _new(self, X: ArrayLike) -> tuple[Posterior, NewRows]:
+    def _new(self, X: ArrayLike, added: Added) -> tuple[Posterior, NewRows]:
         """The posterior, and new rows that it can predict."""
         x = new_x(self, X)
-        return self.posterior_, NewRows.of(self.posterior_, self._design(x))
+        for name in self._added:
+            if name not in added.given:
+                raise DataError(
+                    f"This {type(self).__name__} was fitted with {name}=. Give it for these rows "
+                    f"too{', np.ones(len(X)) for one unit' if name == 'exposure' else ''}; "
+                    f"scikit-learn passes it on after set_predict_request({name}=True) and "
+                    f"set_score_request({name}=True)."
+                )
+        design = self._design(x)
+        return self.posterior_, NewRows.of(self.posterior_, design, offset=added.to(x))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -152,12 +176,24 @@ class AbstractCountRegressor(RegressorMixin, AbstractEstimator):  # type: ignore
             )
         return replace(rows, y=counts_of(rows.y, law)).used(), law
 
-    def predict(self, X: ArrayLike) -> Array:
-        """Expected count of each row, (n,): its posterior mean."""
-        return outcome_mean(*self._new(X))
+    def predict(
+        self,
+        X: ArrayLike,
+        *,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> Array:
+        """Expected count of each row, (n,): its posterior mean; offset and exposure as in `fit`."""
+        return outcome_mean(*self._new(X, Added(offset, exposure)))
 
     def predict_interval(
-        self, X: ArrayLike, interval: float = 0.9, *, kind: Literal["mean", "outcome"] = "mean"
+        self,
+        X: ArrayLike,
+        interval: float = 0.9,
+        *,
+        kind: Literal["mean", "outcome"] = "mean",
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> Array:
         """Equal-tailed interval for each row, (n, 2).
 
@@ -169,19 +205,30 @@ class AbstractCountRegressor(RegressorMixin, AbstractEstimator):  # type: ignore
         kind : "mean" or "outcome"
             Of the expected count, or of a new count; the latter is found by sampling with the seed
             of the fit and ends at counts, so it may hold more than it was asked to.
+        offset, exposure : (n,), optional
+            As in `fit`.
         """
         one_of("kind", kind, ("mean", "outcome"))
         found = mean_interval if kind == "mean" else outcome_interval
-        return found(*self._new(X), interval)
+        return found(*self._new(X, Added(offset, exposure)), interval)
 
-    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> float:
         """Share of the Poisson deviance that the predictions explain (D squared), at most 1.
 
         As in scikit-learn's ``PoissonRegressor``, for every family. Wrong rows among those scored
         weigh heavily: to choose settings by it, score on rows that can be trusted. Where y is
         constant it is 1 for a perfect prediction, else 0.
         """
-        predicted = np.maximum(self.predict(X), np.finfo(float).tiny)
+        mean = self.predict(X, offset=offset, exposure=exposure)
+        predicted = np.maximum(mean, np.finfo(float).tiny)
         outcome = numbers(column_or_1d(y))
         check_consistent_length(predicted, outcome)
         if not (outcome >= 0).all():
@@ -216,15 +263,43 @@ class AbstractClassifier(ClassifierMixin, AbstractEstimator):  # type: ignore[mi
         link = self.get_params(deep=False).get("link", "logit")
         return replace(rows, y=number.astype(float)), _class_law(link, self.classes_)
 
-    def predict_proba(self, X: ArrayLike) -> Array:
-        """Probability of each class in each row, (n, n_classes): its posterior mean."""
-        return pmf(*self._new(X), np.arange(len(self.classes_)))
+    def predict_proba(
+        self,
+        X: ArrayLike,
+        *,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> Array:
+        """Probability of each class in each row, (n, n_classes): its posterior mean.
 
-    def predict(self, X: ArrayLike) -> NDArray[np.generic]:
-        """The most probable class of each row, (n,)."""
-        probabilities = self.predict_proba(X)
+        Offset and exposure are as in `fit`, for two classes.
+        """
+        return pmf(*self._new(X, Added(offset, exposure)), np.arange(len(self.classes_)))
+
+    def predict(
+        self,
+        X: ArrayLike,
+        *,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> NDArray[np.generic]:
+        """The most probable class of each row, (n,); offset and exposure as in `fit`."""
+        probabilities = self.predict_proba(X, offset=offset, exposure=exposure)
         best: NDArray[np.generic] = self.classes_[probabilities.argmax(axis=1)]
         return best
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> float:
+        """Share of the rows whose class is predicted; offset and exposure as in `fit`."""
+        predicted = self.predict(X, offset=offset, exposure=exposure)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
 
 def _class_law(link: str | AbstractLink, classes: NDArray[np.generic]) -> AbstractFamily:

@@ -66,9 +66,13 @@ class RobustCountRegressor(AbstractCountRegressor, AbstractLinear):
     refine : "auto", "trim", "reweight" or None
         As in `fit`: "auto" drops rows that the model cannot explain and fits the others by maximum
         likelihood; None is the closest model in total variation itself.
+    device : str or None
+        Where JAX computes the draws: "gpu", or "gpu:float32"; NumPy computes them unless given.
     n_jobs : int or None
         Processes to use; None is 1 unless in a joblib context, -1 is one for each core.
         The answer is the same bit for bit.
+    progress : bool or None
+        Whether to show a progress bar; None shows one where standard error is a terminal.
     random_state : int, RandomState, Generator or None
         An int fixes the draws; otherwise a seed is taken from the generator, or from NumPy's own.
 
@@ -114,7 +118,7 @@ class RobustClassifier(AbstractClassifier, AbstractLinear):
     ----------
     link : str or AbstractLink
         "logit", "probit" or "cloglog"; more than two classes have "logit" only.
-    divergence, n_draws, partition, ridge, refine, n_jobs, random_state
+    divergence, n_draws, partition, ridge, refine, device, n_jobs, progress, random_state
         As in `RobustCountRegressor`.
 
     Attributes

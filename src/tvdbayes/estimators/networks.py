@@ -33,7 +33,6 @@ class AbstractNetwork(AbstractEstimator):
     batch_rows: int = MLP.batch_rows
     weight_decay: float = MLP.weight_decay
     hold_out: float = MLP.hold_out
-    device: str | None = None
 
     def _fit_rows(self, rows: Rows, law: AbstractFamily) -> None:
         given = self.get_params(deep=False) | {"hidden": hidden_layers(self.hidden)}
@@ -67,7 +66,7 @@ class RobustMLPClassifier(AbstractClassifier, AbstractNetwork):
         How networks are trained, see `MLP`.
     device : str, optional
         Where to train: "gpu", or "gpu:float32"; the processor unless given.
-    divergence, partition, n_jobs, random_state
+    divergence, partition, n_jobs, progress, random_state
         As in `RobustCountRegressor`.
 
     Attributes
@@ -97,7 +96,7 @@ class RobustMLPRegressor(AbstractCountRegressor, AbstractNetwork):
     ----------
     hidden : sequence of int, or int
         Nodes of each hidden layer; a number is one layer.
-    family, bins, partition, n_jobs, random_state
+    family, bins, partition, n_jobs, progress, random_state
         As in `RobustCountRegressor`.
     divergence : str or AbstractDivergence
         "tvd", "kld" (ordinary), "hellinger" or "power".

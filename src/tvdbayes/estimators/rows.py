@@ -45,6 +45,8 @@ class Rows:
         Of the columns of x.
     sampled : Sampled
         Which rows belong together, and what they stand for.
+    offset : (n,), optional
+        What is added to the linear predictor.
     """
 
     x: Array
@@ -52,12 +54,14 @@ class Rows:
     weights: Array
     names: tuple[str, ...]
     sampled: "Sampled"
+    offset: Array | None = None
 
     def used(self) -> "Rows":
         """Those of positive weight: it is as if the others had never been there."""
         used = self.weights > 0
         of_rows = (self.x[used], self.y[used], self.weights[used])
-        return Rows(*of_rows, self.names, self.sampled.take(used))
+        offset = None if self.offset is None else self.offset[used]
+        return Rows(*of_rows, self.names, self.sampled.take(used), offset)
 
     def cells(self, design: Array, names: tuple[str, ...]) -> tuple[Cells, SamplingUnits | None]:
         """The table of these rows with columns (n, p), and what is exchangeable in it."""
@@ -66,7 +70,7 @@ class Rows:
         if sampled.weights is not None:
             relative = relative_weights(self.weights, sampled.weights)
             mass = mass * relative
-        made = compress(design, self.y, weights=mass, names=names)
+        made = compress(design, self.y, weights=mass, offset=self.offset, names=names)
         units = SamplingUnits.of_rows(
             made.cell_of_row,
             made.cells.n_cells,
@@ -118,11 +122,48 @@ class Sampled:
         return None if values is None else Labels.of(pd.Series(values))
 
 
+@dataclass(frozen=True, eq=False)
+class Added:
+    """What is added to the linear predictor of rows: an offset, the logarithm of an exposure."""
+
+    offset: ArrayLike | None
+    exposure: ArrayLike | None
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Which of them are there."""
+        return tuple(name for name, value in vars(self).items() if value is not None)
+
+    def to(self, x: Array) -> Array | None:
+        """The sum for each of these rows, (n,), checked; None where nothing is added."""
+        total = None
+        for name in self.given:
+            values = numbers(column_or_1d(getattr(self, name)), name)
+            check_consistent_length(x, values)
+            wrong = ~np.isfinite(values)
+            if wrong.any():
+                raise DataError(
+                    f"{name} must hold finite numbers; {listing(wrong, values, 'row')}. "
+                    "Drop or repair these rows first."
+                )
+            if name == "exposure":
+                wrong = values <= 0
+                if wrong.any():
+                    raise DataError(
+                        f"exposure must be above 0; {listing(wrong, values, 'row')}. "
+                        "Drop or repair these rows first."
+                    )
+                values = np.log(values)
+            total = values if total is None else total + values
+        return total
+
+
 def training_rows(
     estimator: BaseEstimator,
     X: ArrayLike,
     y: ArrayLike,
     sample_weight: ArrayLike | None,
+    added: "Added",
     **sampling: ArrayLike | None,
 ) -> Rows:
     """Rows, outcomes and weights, checked as scikit-learn does."""
@@ -143,7 +184,8 @@ def training_rows(
             f"sample_weight counts rows, but adds up to {weights.sum():g}; at least 2 are needed. "
             "Multiply weights that are shares by the number of rows."
         )
-    return Rows(x, outcome, weights, _column_names(estimator), Sampled.of(x, **sampling))
+    names, sampled = _column_names(estimator), Sampled.of(x, **sampling)
+    return Rows(x, outcome, weights, names, sampled, added.to(x))
 
 
 def new_x(estimator: BaseEstimator, X: ArrayLike) -> Array:
@@ -168,11 +210,13 @@ def weights_of(sample_weight: ArrayLike | None, rows: Array) -> Array:
     return weights
 
 
-def numbers(y: NDArray[np.generic]) -> Array:
-    """Outcomes as numbers; text that looks like numbers is refused."""
+def numbers(y: NDArray[np.generic], name: str = "y") -> Array:
+    """Outcomes, or what else is given by row, as numbers; text like numbers is refused."""
     numeric = y.dtype.kind in "biuf"
     if not numeric and not (y.dtype == object and all(isinstance(one, Real) for one in y)):
-        raise DataError(f"y must hold numbers; got {y.dtype} (first: {y[0]!r}). Convert it first.")
+        raise DataError(
+            f"{name} must hold numbers; got {y.dtype} (first: {y[0]!r}). Convert it first."
+        )
     return y.astype(float)
 
 

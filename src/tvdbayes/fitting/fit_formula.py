@@ -50,6 +50,7 @@ def fit(
     network: MLP | tuple[int, ...] | None = None,
     refine: Literal["auto", "trim", "reweight"] | None = "auto",
     missing: Missing = "error",
+    zero_exposure: Missing = "error",
     collinear: Literal["error", "drop"] = "error",
     n_jobs: int | None = None,
     device: str | None = None,
@@ -136,6 +137,9 @@ def fit(
         maximum likelihood fits the rest.
     missing : str
         What to do with rows that have a gap in a column in use: "error", or "drop" with a warning.
+    zero_exposure : str
+        What to do with rows whose exposure is 0, or whose offset is minus infinity: "error", or
+        "drop" with a warning; ``fit.data.n_unexposed`` counts them.
     collinear : str
         What to do with columns that others already determine: "error", or "drop" with a warning.
         A network has no coefficients that these would leave open, so it takes them as they are.

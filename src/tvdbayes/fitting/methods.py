@@ -122,7 +122,7 @@ def _model(fit: AbstractFit) -> str:
     n_used = fit.n_rows - fit.n_left_out
     out = ""
     if fit.n_left_out:
-        out = f"; {fit.n_left_out:,} more were left out for gaps or a weight of zero"
+        out = f"; {fit.n_left_out:,} more were left out for {fit.why_left_out}"
     return (
         f"{data.outcome} was modelled as {name_of(family)}{link}{on}{further} "
         f"({fit.formula}; {n_used:,} rows{out})."

@@ -86,8 +86,12 @@ def _of_all_rows(found: Survey, options: Options, kind: type[F]) -> F:
     with progress_bar(options.progress, f"{options.n_draws} draws of all rows") as report:
         whole = posterior_of_all(found, posterior, options, report)
     rest, made = found.rest, fit_of(found, whole, options, kind)
-    n_dropped = rest.n_rows - rest.n_kept
-    data = replace(made.data, n_grouped=rest.n_rows, n_dropped=n_dropped)
+    data = replace(
+        made.data,
+        n_grouped=rest.n_rows,
+        n_dropped=rest.n_rows - rest.n_kept,
+        n_unexposed=rest.n_unexposed,
+    )
     return replace(made, data=data, sample_fit=sample)
 
 
@@ -107,6 +111,7 @@ def survey_of(formula: str, data: Data, options: Options) -> Survey:
         predictors=options.predictors,
         network=options.network,
         missing=options.missing,
+        zero_exposure=options.zero_exposure,
         collinear=options.collinear,
     )
 

@@ -15,7 +15,7 @@ from tvdbayes._typing import IntArray, Library
 from tvdbayes.data.cells import distinct_rows, totals
 from tvdbayes.data.fit_data import Column, FitData, plain_table
 from tvdbayes.data.sources import Data, open_source
-from tvdbayes.data.table import AbstractSource, Table, Wanted
+from tvdbayes.data.table import AbstractSource, Exposure, Table, Wanted
 from tvdbayes.fitting.run import fit_with
 from tvdbayes.formula.columns import refuse_slips
 from tvdbayes.results.base import AbstractFit, needs_rows
@@ -84,7 +84,12 @@ class UpdateAnswers(AbstractFit):
                 "The columns of this fit were rounded by an engine (grid=), to values that belong "
                 "to its rows alone. Fit all rows again, with the same grid."
             )
-        added = open_source(new).table(list(data.columns), data.weights, options.missing)
+        added = open_source(new).table(
+            list(data.columns),
+            data.weights,
+            options.missing,
+            exposure=Exposure(data.exposure, data.offset, options.zero_exposure),
+        )
         whole = join(data, added, keep_rows=keep_rows)
         options = replace(
             options,
@@ -156,6 +161,7 @@ def join(data: FitData, added: Table, *, keep_rows: bool) -> Table:
         n_rows=len(row) + added.n_rows,
         n_grouped=None if one_by_one else n_old_rows + n_new_rows,
         n_dropped=data.n_dropped + added.n_dropped + n_forgotten,
+        n_unexposed=data.n_unexposed + added.n_unexposed,
         library=data.library,
     )
 

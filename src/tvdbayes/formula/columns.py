@@ -5,7 +5,7 @@ import pandas as pd
 
 from tvdbayes._errors import DataError, FamilyError, SettingsError
 from tvdbayes._typing import Array
-from tvdbayes._validate import did_you_mean, is_number, level_name, not_numbers
+from tvdbayes._validate import bad_exposure, did_you_mean, is_number, level_name, not_numbers
 from tvdbayes.data.table import Table, mostly_numbers, no_numbers
 from tvdbayes.formula.family_names import other_name
 from tvdbayes.models.families import (
@@ -92,11 +92,17 @@ def offsets(table: Table, offset: str | None, exposure: str | None) -> Array | N
         return None if offset is None else numbers(table, offset)
     time = numbers(table, exposure)
     if (time <= 0).any():
-        raise DataError(
-            f"The exposure {exposure!r} must be above 0; {table.listing(time <= 0, time)}. "
-            "Drop rows without exposure."
-        )
+        raise bad_exposure(exposure, table.listing(time <= 0, time))
     return np.log(time) if offset is None else np.log(time) + numbers(table, offset)
+
+
+def require_one_predictor(family: AbstractFamily) -> None:
+    """Raise where a family has several main predictors, so that nothing can be added to one."""
+    if family.n_main > 1:
+        raise SettingsError(
+            f"The family {family.name!r} has a predictor for each level, so an offset or exposure "
+            "has no place in it. Leave it out, or use it as a covariate."
+        )
 
 
 _WITH_LOG = {family.name: family for family in COUNT_FAMILIES}

@@ -14,8 +14,14 @@ from tvdbayes.data.fit_data import Column, FitData
 from tvdbayes.data.grid import Coarsening
 from tvdbayes.data.sample import AllRows
 from tvdbayes.data.sampling_units import Labels, SamplingUnits, relative_weights
-from tvdbayes.data.table import AbstractSource, Missing, Table
-from tvdbayes.formula.columns import family_and_outcome, numbers, offsets, trials_of
+from tvdbayes.data.table import AbstractSource, Exposure, Missing, Table
+from tvdbayes.formula.columns import (
+    family_and_outcome,
+    numbers,
+    offsets,
+    require_one_predictor,
+    trials_of,
+)
 from tvdbayes.formula.design import Design, learn_design, read_further, without_dependent
 from tvdbayes.formula.guard import Reading, read_formula
 from tvdbayes.models.families import AbstractFamily
@@ -101,6 +107,7 @@ def survey(
     weights: str | None,
     predictors: dict[str, str] | None,
     missing: Missing,
+    zero_exposure: Missing,
     collinear: Literal["error", "drop"],
     network: MLP | None = None,
     success: str | None = None,
@@ -117,17 +124,14 @@ def survey(
     sampling = sampling or SamplingColumns()
     used = [reading.outcome, *covariates, *added, *exact[1:], *sampling.used]
     exact += sampling.used
-    table = source.table(used, weights, missing, exact)
+    table = source.table(used, weights, missing, exact, Exposure(exposure, offset, zero_exposure))
     family, y = family_and_outcome(
         family, link, table, reading.outcome, trials=trials, success=success
     )
     n_trials = trials_of(table, trials, family)
     family.check_outcomes(y[table.index], n_trials[table.index], table.unit, table.rows)
-    if family.n_main > 1 and added:
-        raise SettingsError(
-            f"The family {family.name!r} has a predictor for each level, so an offset or exposure "
-            "has no place in it. Leave it out, or use it as a covariate."
-        )
+    if added:
+        require_one_predictor(family)
     design, x, linear = learn_design(reading, further, family, table)
     left_out: tuple[str, ...] = ()
     if collinear == "drop":
@@ -149,7 +153,7 @@ def survey(
     columns[reading.outcome] = columns[reading.outcome].named()
     row = table.of_input(np.arange(len(table.counts)))
     uses = (reading.outcome, offset, exposure, trials, weights)
-    grouped = (table.n_grouped, table.n_dropped)
+    grouped = (table.n_grouped, table.n_dropped, table.n_unexposed)
     sampled = (sampling.clusters, sampling.strata, sampling.weights)
     data = FitData(
         columns, table.counts, made.cell_of_row, row, *uses, *grouped, *sampled, table.library

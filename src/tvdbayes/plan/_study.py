@@ -1,10 +1,10 @@
 """A planned study: simulated data sets with wrong rows, and the intervals that they give."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -96,11 +96,6 @@ class Study:
     partition: AbstractPartition | None
     seed: int
     progress: Progress | None
-
-    @classmethod
-    def of(cls, arguments: Mapping[str, Any]) -> Self:
-        """Take the arguments of `power` or `sample_size`, which are called as the fields are."""
-        return cls(**{field.name: arguments[field.name] for field in fields(cls)})
 
     def __post_init__(self) -> None:
         probability("interval", self.interval, 0.9)

@@ -110,7 +110,21 @@ partition, seed, progress
     >>> plan.power(model, two, [1.0, 0.2], rows=[50, 400], **options).power
     array([0.4, 1. ])
     """
-    study = Study.of(locals())
+    study = Study(
+        model=model,
+        design=design,
+        theta=theta,
+        coefficient=coefficient,
+        share=share,
+        contaminant=contaminant,
+        interval=interval,
+        n_sets=n_sets,
+        n_draws=n_draws,
+        trials=trials,
+        partition=partition,
+        seed=seed,
+        progress=progress,
+    )
     found = study.each(rows)
     name, truth = study.about
     low, high = np.moveaxis(np.stack([sets.ends for sets in found]), 2, 0)

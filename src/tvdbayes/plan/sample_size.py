@@ -172,7 +172,21 @@ def sample_size(
     True
     """
     finite_number("width", width, above=0.0)
-    study = Study.of(locals())
+    study = Study(
+        model=model,
+        design=design,
+        theta=theta,
+        coefficient=coefficient,
+        share=share,
+        contaminant=contaminant,
+        interval=interval,
+        n_sets=n_sets,
+        n_draws=n_draws,
+        trials=trials,
+        partition=partition,
+        seed=seed,
+        progress=progress,
+    )
     found = _climb(study, width) if rows is None else study.each(rows)
     name, truth = study.about
     low, high = np.moveaxis(np.stack([sets.ends for sets in found]), 2, 0)

@@ -243,7 +243,7 @@ def _facts(story: Story) -> Iterator[tuple[str, str]]:
     fit, posterior, data = story.fit, story.fit.posterior, story.fit.data
     cells, family = posterior.cells, posterior.model.family
     n_lines, n_out = len(fit.cell_of_row), fit.n_left_out
-    out = f", of which {n_out:,} were left out (gaps or weight zero)" if n_out else ""
+    out = f", of which {n_out:,} were left out ({fit.why_left_out})" if n_out else ""
     grouped = "" if fit.n_rows == n_lines else f", equal ones put together: {n_lines:,} lines"
     yield "Rows", f"{fit.n_rows:,}{grouped}{out}"
     if fit.rounded is not None:

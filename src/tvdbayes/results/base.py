@@ -183,8 +183,16 @@ class AbstractFit:
 
     @property
     def n_left_out(self) -> int:
-        """Rows of the data that were left out, for a gap or a weight of zero."""
+        """Rows of the data that were left out, for a gap, a weight of zero or no exposure."""
         return int((self.cell_of_row < 0).sum()) + self.data.n_dropped
+
+    @property
+    def why_left_out(self) -> str:
+        """Why rows of the data were left out, in words."""
+        n, others = self.data.n_unexposed, "gaps or a weight of zero"
+        if n == self.n_left_out:
+            return "no exposure" if n else others
+        return f"{others}, {n:,} for no exposure" if n else others
 
     @property
     def seed(self) -> int:

@@ -185,6 +185,13 @@ class Options:
     missing: Annotated[
         "Missing", kind.one_of("What to do with rows that have gaps.", "error", "drop")
     ] = "error"
+    zero_exposure: Annotated[
+        "Missing",
+        kind.one_of(
+            "What to do with rows whose exposure is 0, or whose offset is minus infinity.",
+            *("error", "drop"),
+        ),
+    ] = "error"
     collinear: Annotated[
         Literal["error", "drop"],
         kind.one_of("What to do with columns that others determine.", "error", "drop"),
