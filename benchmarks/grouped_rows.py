@@ -5,26 +5,40 @@ the law of the model and the truth is known: uniform ranks of normal scores that
 with the variance "ICC". Half of the variance of x lies between clusters.
 """
 
+import os
+import shutil
+import subprocess
 import time
 import warnings
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
+import pandas as pd
 from joblib import Parallel, delayed
 from scipy.special import expit, ndtr
 from scipy.stats import poisson
+from scipy.stats import t as student
 
 import tvdbayes as tb
 from benchmarks._report import Table
 
 SIZE = 10
 SEED = 5100
-N_SETS, N_DRAWS = 100, 200
+N_SETS, N_DRAWS = 300, 200
+ROWS_SETS = 50
+"""The default without `clusters=` is far off, so that fewer data sets will do."""
 CLUSTERS, ICCS = (30, 60, 200), (0.05, 0.2)
 FAMILIES = {"logit": "bernoulli", "Poisson": "poisson"}
 TRUTH = {"logit": (0.0, 1.0), "Poisson": (1.0, 0.3)}
 BROKEN = 0.05
 _INSIDE = (0.05, 0.95)
 _NORMAL = 1.645
+
+
+def _workers(quick):
+    """Processes, two unless the environment says how many; one where few data are tried."""
+    return Parallel(1 if quick else int(os.environ.get("BENCHMARK_JOBS", "2")))
 
 
 def make(model, n_clusters, icc, number, *, discrete=False, broken=0.0):
@@ -88,7 +102,8 @@ def _cover(model, n_clusters, icc, discrete, broken, number):
     data, _ = make(model, n_clusters, icc, number, discrete=discrete, broken=broken)
     options = {"family": FAMILIES[model], "n_draws": N_DRAWS, "seed": number}
     fit, truth = _quietly("y ~ x", data, clusters="cluster", **options), np.array(TRUTH[model])
-    rows = _quietly("y ~ x", data, **options)
+    alone = number < ROWS_SETS
+    rows = _holds(_quietly("y ~ x", data, **options).draws, truth) if alone else np.nan
     design = sm.add_constant(data["x"])
     law = {"logit": sm.families.Binomial, "Poisson": sm.families.Poisson}[model]()
     groups = {"groups": data["cluster"]}
@@ -99,43 +114,75 @@ def _cover(model, n_clusters, icc, discrete, broken, number):
         float((np.abs(found.params - truth) <= _NORMAL * found.bse).mean())
         for found in (robust, gee)
     ]
-    found = [_holds(fit.draws, truth), _holds(fit.kld_draws, truth), _holds(rows.draws, truth)]
-    return np.array([*found, *inside])
+    return np.array([_holds(fit.draws, truth), _holds(fit.kld_draws, truth), *inside, rows])
 
 
 def coverage(quick=False):
-    """Do 90 % intervals hold the truth in 90 % of data sets?"""
+    """Do 90 % intervals hold the truth in 90 % of data sets? A table for each model and x."""
+    for discrete in (True, False):
+        for model in FAMILIES:
+            _coverage(model, discrete, quick)
+
+
+def _coverage(model, discrete, quick):
     n_sets = 2 if quick else N_SETS
-    workers, lines = Parallel(1 if quick else 2), []
-    for model in FAMILIES:
-        for discrete in (True, False):
-            for n_clusters in CLUSTERS[: 1 if quick else None]:
-                for icc in ICCS[-1:] if quick else ICCS:
-                    for broken in (0.0, BROKEN):
-                        asked = (model, n_clusters, icc, discrete, broken)
-                        each = workers(delayed(_cover)(*asked, number) for number in range(n_sets))
-                        found = np.array(each)
-                        error = found[:, 0].std() / np.sqrt(n_sets)
-                        shown = (model, "discrete" if discrete else "continuous")
-                        kind = "5 % of clusters" if broken else "none"
-                        lines.append((*shown, n_clusters, icc, kind, *found.mean(0), error))
-                        print(lines[-1], flush=True)
+    workers, lines = _workers(quick), []
+    for n_clusters in CLUSTERS[: 1 if quick else None]:
+        for icc in ICCS[-1:] if quick else ICCS:
+            for broken in (0.0, BROKEN):
+                asked = (model, n_clusters, icc, discrete, broken)
+                each = np.array(workers(delayed(_cover)(*asked, k) for k in range(n_sets)))
+                error = each.std(0)[:2] / np.sqrt(n_sets)
+                kind = "5 % of clusters" if broken else "none"
+                lines.append((n_clusters, icc, kind, *np.nanmean(each, axis=0), *error))
+                print(model, discrete, lines[-1], flush=True)
+    kind = "five values of x" if discrete else "continuous x"
     Table(
-        "grouped_rows_coverage",
+        f"grouped_rows_{model.lower()}_{'discrete' if discrete else 'continuous'}",
         "grouped_rows",
-        f"How often 90 % intervals hold the truth, both coefficients together: clusters of {SIZE} "
-        f"rows, {n_sets} data sets a line (seed {SEED}), {N_DRAWS} draws. The default and the "
-        "likelihood fit with `clusters=`; the default without it (rows); beside them statsmodels: "
-        "GLM with cluster-robust errors, and GEE with an exchangeable working correlation. "
-        "Broken: labels of the opposite effect, counts 8 too high. The error is the Monte-Carlo "
-        "error of the default.",
+        f"How often 90 % intervals hold the truth, both coefficients together: {model}, {kind}, "
+        f"clusters of {SIZE} rows, {n_sets} data sets a line (seed {SEED}), {N_DRAWS} draws. The "
+        "default and the likelihood fit with `clusters=`; beside them statsmodels: GLM with "
+        "cluster-robust errors, and GEE with an exchangeable working correlation; the default "
+        f"without `clusters=` (by row, {ROWS_SETS} data sets). Broken: labels of the opposite "
+        "effect, counts 8 too high. Errors are Monte-Carlo errors of the default and of the "
+        "likelihood fit.",
         (
-            *("model", "x", "clusters", "ICC", "broken", "default", "likelihood"),
-            *("rows", "robust errors", "GEE", "error"),
+            *("clusters", "ICC", "broken", "default", "likelihood", "robust errors", "GEE"),
+            *("by row", "error", "error, likelihood"),
         ),
         lines,
-        made_on="two cores",
     ).publish()
+
+
+_SVYGLM = """
+suppressMessages(library(survey))
+given <- commandArgs(TRUE)
+answer <- function(part) {
+  design <- svydesign(ids = ~1, strata = ~stratum, weights = ~w, data = part)
+  fit <- svyglm(y ~ x, design = design, family = quasibinomial())
+  c(coef(fit), sqrt(diag(vcov(fit))), fit$df.residual)
+}
+rows <- read.csv(given[1])
+write.table(do.call(rbind, lapply(split(rows, rows$set), answer)), given[2], sep = ",",
+            row.names = FALSE, col.names = FALSE)
+"""
+
+
+def _svyglm(sets):
+    """Coefficients, errors and degrees of freedom of R's survey for each data set; None without."""
+    if shutil.which("Rscript") is None:
+        return None
+    asked = ["Rscript", "--vanilla", "-e", "library(survey)"]
+    if subprocess.run(asked, capture_output=True, check=False).returncode:
+        return None
+    rows = pd.concat([pd.DataFrame(data).assign(set=k) for k, data in enumerate(sets)])
+    with TemporaryDirectory() as folder:
+        script, given, found = (Path(folder) / name for name in ("fit.R", "rows", "answers"))
+        script.write_text(_SVYGLM)
+        rows.to_csv(given, index=False)
+        subprocess.run(["Rscript", "--vanilla", *map(str, (script, given, found))], check=True)
+        return np.loadtxt(found, delimiter=",", ndmin=2)
 
 
 def _survey_cover(number):
@@ -151,33 +198,34 @@ def _survey_cover(number):
     found = glm.fit(cov_type="HC0")
     inside = float((np.abs(found.params - truth) <= _NORMAL * found.bse).mean())
     sides = (weighted.draws, weighted.kld_draws, alone.draws, ignored.draws)
-    width = np.ptp(np.quantile(weighted.kld_draws, _INSIDE, axis=0), axis=0).mean()
-    return np.array([*(_holds(draws, truth) for draws in sides), inside, width])
+    return np.array([*(_holds(draws, truth) for draws in sides), inside])
 
 
 def surveys(quick=False):
     """The same for outcome-dependent samples from strata."""
-    n_sets = 2 if quick else 3 * N_SETS
-    each = Parallel(1 if quick else 2)(delayed(_survey_cover)(k) for k in range(n_sets))
-    found = np.array(each)
-    names = ("default", "likelihood", "default, weights alone", "default, neither", "weighted GLM")
-    lines = [
-        (name, float(share), float(error))
-        for name, share, error in zip(
-            names, found.mean(0), found.std(0) / np.sqrt(n_sets), strict=False
-        )
-    ]
+    n_sets = 2 if quick else N_SETS
+    found = np.array(_workers(quick)(delayed(_survey_cover)(k) for k in range(n_sets)))
+    names = ["default", "likelihood", "default, weights alone", "default, neither"]
+    names.append("statsmodels, weighted GLM")
+    made = [survey(k) for k in range(n_sets)]
+    in_r = _svyglm([data for data, _ in made])
+    if in_r is not None:
+        reach = student.ppf(_INSIDE[1], in_r[:, 4:])
+        away = np.abs(in_r[:, :2] - np.array([truth for _, truth in made]))
+        inside = (away <= reach * in_r[:, 2:4]).mean(1, keepdims=True)
+        found, names = np.hstack([found, inside]), [*names, "R, survey::svyglm with strata"]
+    shares, errors = found.mean(0), found.std(0) / np.sqrt(n_sets)
+    lines = [(n, float(s), float(e)) for n, s, e in zip(names, shares, errors, strict=True)]
     Table(
         "grouped_rows_surveys",
         "grouped_rows_surveys",
         "How often 90 % intervals hold the logit of the whole population (20,000 rows), both "
         "coefficients together, where rows with y = 1 are three times as likely to be sampled, "
         f"within strata: 600 rows, {n_sets} data sets (seed {SEED}), {N_DRAWS} draws. With "
-        "`strata=` and `sampling_weights=`, with the weights alone, with neither; and "
-        "statsmodels' weighted GLM with sandwich errors, which knows of no strata.",
+        "`strata=` and `sampling_weights=`, with the weights alone, with neither; statsmodels' "
+        "weighted GLM with sandwich errors, which knows of no strata; and R's survey.",
         ("intervals", "hold the truth", "error"),
         lines,
-        made_on="two cores",
     ).publish()
 
 
@@ -193,8 +241,8 @@ def _flags(model, icc, broken, number):
 
 def flags(quick=False):
     """How often clean clusters are flagged, and how many broken ones are found."""
-    n_sets = 2 if quick else 2 * N_SETS
-    workers, lines = Parallel(1 if quick else 2), []
+    n_sets = 2 if quick else N_SETS
+    workers, lines = _workers(quick), []
     for model in FAMILIES:
         for icc in ICCS:
             for broken in (0.0, BROKEN):
@@ -214,13 +262,20 @@ def flags(quick=False):
         "share of broken clusters that is found.",
         ("model", "ICC", "broken", "false alarm", "error", "of rows", "found"),
         lines,
-        made_on="two cores",
     ).publish()
+
+
+def _exponentials(n_clusters, n_draws):
+    """Seconds that one random number for each cluster and draw takes, and nothing else."""
+    rng, began = np.random.default_rng(0), time.process_time()
+    for _ in range(n_draws):
+        rng.standard_exponential(n_clusters)
+    return time.process_time() - began
 
 
 def cost(quick=False):
     """Draws of clusters beside draws of rows, in one process, interleaved."""
-    n_clusters, n_draws, times = (100, 20, 1) if quick else (10_000, 1000, 3)
+    n_clusters, n_draws, times = (100, 20, 1) if quick else (10_000, 1000, 7)
     lines = []
     for discrete in (True, False):
         data, _ = make("logit", n_clusters, 0.1, 0, discrete=discrete)
@@ -232,14 +287,17 @@ def cost(quick=False):
                 _quietly("y ~ x", data, family="bernoulli", n_draws=n_draws, clusters=clusters)
                 seconds.append(time.process_time() - began)
         rows, grouped = (min(seconds) for seconds in spent.values())
+        drawn = min(_exponentials(n_clusters, n_draws) for _ in range(times))
         kind = "5 values of x" if discrete else "x to two digits"
-        lines.append((kind, rows, grouped, grouped / rows))
+        lines.append((kind, rows, grouped, grouped / rows, drawn, (rows + drawn) / rows))
         print(lines[-1], flush=True)
     Table(
         "grouped_rows_cost",
         "grouped_rows_cost",
         f"Seconds of processor time of `fit` with {n_draws:,} draws for {n_clusters:,} clusters of "
-        f"{SIZE} rows, without and with `clusters=`, the least of {times} times each, interleaved.",
-        ("data", "rows", "clusters", "ratio"),
+        f"{SIZE} rows, without and with `clusters=`, the least of {times} times each, interleaved; "
+        "and of one random number for each cluster and draw alone, which without clusters are one "
+        "for each distinct row. What is least possible is the sum with the time without clusters.",
+        ("data", "rows", "clusters", "ratio", "random numbers", "least ratio"),
         lines,
     ).publish()

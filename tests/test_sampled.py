@@ -190,6 +190,21 @@ def test_draws_of_a_stratified_survey_spread_as_linearisation_says():
     assert np.isclose(fit.kld_draws.std(), np.sqrt(variance) / mean, rtol=0.06)
 
 
+@pytest.mark.parametrize("n_cells", [3, 40])
+def test_masses_are_sums_over_units(n_cells):
+    """By a full matrix where there are few cells, by a sparse one where there are many."""
+    rng = np.random.default_rng(0)
+    cell, of = rng.integers(0, n_cells, 200), np.repeat(np.arange(50), 4)
+    units = units_of(cell, n_cells, clusters=of, weights=rng.choice([1.0, 2.0], 200))
+    assert (units._full is None) == (n_cells == 40)
+    weight = rng.exponential(size=(5, len(units.counts)))
+    mass = np.zeros((5, n_cells))
+    for unit, at, amount in zip(units.unit, units.cell, units.mass, strict=True):
+        mass[:, at] += weight[:, unit] * amount
+    expected = mass / mass.sum(1, keepdims=True)
+    assert np.allclose(units.masses(weight, units.units_of_stratum), expected)
+
+
 def test_labels_that_make_no_sense_are_refused_in_words():
     data = visits()
     with pytest.raises(tb.DataError, match="rows in several strata"):

@@ -113,7 +113,9 @@ def test_degrees_of_freedom_of_clusters_are_those_of_bell_and_mccaffrey():
             inner = info[c] @ inverse @ whole @ inverse @ info[e]
             inner = inner - info[c] @ inverse @ squared[e] - squared[c] @ inverse @ info[e]
             cov[c, e] = b[c] @ (inner + (squared[c] if c == e else 0)) @ b[e]
-    assert scores.freedom(along) == pytest.approx(min(np.trace(cov) ** 2 / (cov**2).sum(), n - 1))
+    assert scores.freedoms(along[:, None])[0] == pytest.approx(
+        min(np.trace(cov) ** 2 / (cov**2).sum(), n - 1)
+    )
 
 
 def test_clusters_of_one_row_are_widened_as_rows_are():
@@ -132,7 +134,9 @@ def test_clusters_of_one_row_are_widened_as_rows_are():
     assert np.allclose(found[0], centred * len(y) / (len(y) + 1))
     assert np.allclose(found[1], wide)
     along = np.array([0.3, 1.0])
-    assert by_unit.freedom(along) == pytest.approx(min(by_row.freedom(along), len(y) - 1))
+    assert by_unit.freedoms(along[:, None])[0] == pytest.approx(
+        min(by_row.freedom(along), len(y) - 1)
+    )
 
 
 def test_the_number_of_independent_rows_follows_kish():

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_FULL = 8
+"""A product with a full matrix takes about an eighth of the time for each of its numbers."""
+
+
 @dataclass(frozen=True, eq=False)
 class Labels:
     """Labels of lines of data: the number of each (n,), and the labels by number, in order."""
@@ -160,10 +164,20 @@ class SamplingUnits:
     def by_cell(self) -> sparse.csr_array:
         """How many rows a unit stands for in each cell, (m, u)."""
         shape = (self.n_cells, len(self.counts))
-        return sparse.csr_array((self.mass, (self.cell, self.unit)), shape)
+        # Half as much memory has to be read for each product.
+        kind = np.int32 if max(shape) < 1 << 31 else np.int64
+        at = self.cell.astype(kind), self.unit.astype(kind)
+        return sparse.csr_array((self.mass, at), shape)
+
+    @cached_property
+    def _full(self) -> Array | None:
+        """`by_cell` with its zeros, (u, m), where products with it are cheaper."""
+        kinds = self.by_cell
+        full = kinds.shape[0] * kinds.shape[1] <= _FULL * kinds.nnz
+        return np.ascontiguousarray(kinds.toarray().T) if full else None
 
     def masses(self, weight: Array, number: Array) -> Array:
-        """Masses (m, B) of the cells where the units of each kind together have weights (B, u).
+        """Masses (B, m) of the cells where the units of each kind together have weights (B, u).
 
         In each stratum weights are scaled so that they add up to the ``number`` (H,) of its units.
         That number is fixed by the design; what the units of a stratum stand for together is an
@@ -172,8 +186,10 @@ class SamplingUnits:
         if self.n_strata > 1:
             total = np.add.reduceat(weight, self.strata_starts, axis=1)
             weight = weight * (number / np.where(total > 0, total, 1.0))[:, self.stratum]
-        weight = weight / (weight * self.total(self.mass)).sum(1, keepdims=True)
-        return np.asarray(self.by_cell @ weight.T, float)
+        full, kinds = self._full, self.by_cell
+        found: Array = np.stack([kinds @ w for w in weight]) if full is None else weight @ full
+        found /= found.sum(1, keepdims=True)
+        return found
 
     @property
     def kish(self) -> float:

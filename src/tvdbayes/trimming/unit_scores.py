@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.data.sampling_units import SamplingUnits
@@ -65,30 +66,31 @@ class UnitScores:
         return self._squares(plain, n / (n + 1)), self._squares(wide, more)
 
     def freedoms(self, along: Array) -> Array:
-        """Degrees of freedom along several columns (d, D)."""
-        return np.array([self.freedom(one) for one in along.T])
-
-    def freedom(self, along: Array) -> float:
-        """Degrees of freedom of the variance of ``along @ score``, from CR3."""
-        d = len(along)
-        joint, whole = np.zeros((2 * d, 2 * d)), np.zeros((d, d))
-        kept: list[tuple[Array, Array, Array]] = []
+        """Degrees of freedom of the variance of ``along' @ score`` from CR3, for columns (d, D)."""
+        d, n = along.shape
+        # Of each term b' (s - I_c inv(I) s_total): b' M_c b, and with b' the rows of both (u, 2d).
+        joint, weighted = np.zeros((2, n, 2 * d, 2 * d))
+        whole = np.zeros((d, d))
+        own_sum, own_squares = np.zeros(n), np.zeros(n)
         for counts, _, info, squared, alone in self._parts():
-            b = np.einsum("uij,i->uj", alone, along)
-            g, u = np.einsum("uij,uj->ui", info, b), np.einsum("uij,uj->ui", squared, b)
-            both = np.concatenate([g, u], axis=1)
-            joint += (both * counts[:, None]).T @ both
-            whole += np.einsum("u,uij->ij", counts, squared)
-            kept.append((counts, (b * u).sum(1), both))
+            whole += np.tensordot(counts, squared, 1)
+            for j, one in enumerate(along.T):
+                b = one @ alone
+                g, u = (info @ b[:, :, None])[:, :, 0], (squared @ b[:, :, None])[:, :, 0]
+                own, both = (b * u).sum(1), np.concatenate([g, u], axis=1)
+                joint[j] += (both * counts[:, None]).T @ both
+                weighted[j] += (both * (counts * own)[:, None]).T @ both
+                own_sum[j] += counts @ own
+                own_squares[j] += counts @ own**2
         inverse = self.inverse
         outer = np.block([[inverse @ whole @ inverse, -inverse], [-inverse, np.zeros((d, d))]])
-        squares, total = float(np.trace(outer @ joint @ outer @ joint)), 0.0
-        for counts, own, both in kept:
-            pulled = ((both @ outer) * both).sum(1)
-            squares += float(counts @ (own**2 + 2 * own * pulled))
-            total += float(counts @ (own + pulled))
+        pulled = outer @ joint
+        total = own_sum + np.trace(pulled, axis1=1, axis2=2)
+        crossed = np.trace(pulled @ pulled, axis1=1, axis2=2)
+        crossed += own_squares + 2 * np.trace(outer @ weighted, axis1=1, axis2=2)
         most = self.units.n_units - self.units.n_strata
-        return min(total**2 / max(squares, 1e-300), most)
+        found: Array = np.minimum(total**2 / np.maximum(crossed, 1e-300), most)
+        return found
 
     def _centred(self, scores: Array) -> Array:
         units = self.units
@@ -118,25 +120,28 @@ class UnitScores:
             first = last
 
     def _of_entries(self, entries: IntArray, begin: IntArray) -> tuple[Array, Array, Array, Array]:
-        units, cells = self.units, self.layout.cells
+        units, cells, d = self.units, self.layout.cells, len(self.inverse)
         cell, mass = units.cell[entries], units.mass[entries]
-        jacobian = np.zeros((len(entries), len(self.score), len(self.inverse)))
+        # Scores and informations of each cell, or of each entry where these are fewer.
+        few = cells.n_cells <= len(cell)
+        at, place = (np.arange(cells.n_cells), cell) if few else (cell, np.arange(len(cell)))
+        jacobian = np.zeros((len(at), len(self.score), d))
         linear = self.layout.bound
         for a, (z, columns) in enumerate(zip(linear.designs, linear.slices, strict=True)):
-            jacobian[:, a, columns] = z[cells.x_index[cell]]
-        each = np.einsum("eai,ae->ei", jacobian, self.score[:, cell])
-        inner = np.einsum("abe,ebj->eaj", self.information[:, :, cell], jacobian)
-        info = np.einsum("eai,eaj->eij", jacobian, inner)
-        score, of_units, squared = (
-            np.add.reduceat(values, begin, axis=0)
-            for values in (
-                mass[:, None] * each,
-                mass[:, None, None] * info,
-                (mass**2 / units.rows[entries])[:, None, None] * info,
-            )
-        )
+            jacobian[:, a, columns] = z[cells.x_index[at]]
+        each = np.einsum("eai,ae->ei", jacobian, self.score[:, at])
+        inner = np.einsum("abe,ebj->eaj", self.information[:, :, at], jacobian)
+        info = np.einsum("eai,eaj->eij", jacobian, inner).reshape(len(at), d * d)
+        where = np.append(begin, len(cell))
+
+        def total(weight: Array, values: Array) -> Array:
+            by_unit = sparse.csr_array((weight, place, where), (len(begin), len(at)))
+            return np.asarray(by_unit @ values, float)
+
+        of_units = total(mass, info).reshape(-1, d, d)
+        squared = total(mass**2 / units.rows[entries], info).reshape(-1, d, d)
         share = of_units @ self.inverse
         size = np.trace(share, axis1=1, axis2=2)
         share *= np.minimum(1.0, _MOST / np.maximum(size, _MOST))[:, None, None]
-        alone = np.asarray(np.linalg.inv(np.eye(share.shape[1]) - share), float)
-        return score, of_units, squared, alone
+        alone = np.asarray(np.linalg.inv(np.eye(d) - share), float)
+        return total(mass, each), of_units, squared, alone
