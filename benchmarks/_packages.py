@@ -18,6 +18,8 @@ from benchmarks import _peers
 SEED = 0
 SHORT = 5.0
 """What takes less seconds is run three times more."""
+STARTS = 5
+"""Random starts of robmixglm, in place of its 50, which take ten times as long."""
 Z = 1.6448536269514722
 """A 90 % interval is so many standard errors to either side."""
 
@@ -191,7 +193,8 @@ def by_r(problem):
         left = outcome if law == "poisson" else f"cbind({outcome}, 1 - {outcome})"
         formula = f"{left} ~ {terms}"
         rows["robmixglm"] = (
-            f'robmixglm::robmixglm({formula}, family = "{law}", data = d, cores = 1)'
+            f'robmixglm::robmixglm({formula}, family = "{law}", data = d, '
+            f"notrials = {STARTS}, cores = 1)"
         )
     calls = "\n".join(f'  attempt("{row}", name, function() {call})' for row, call in rows.items())
     with tempfile.TemporaryDirectory() as folder:
