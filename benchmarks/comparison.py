@@ -1,16 +1,10 @@
 """Other packages on the same data, clean and wrong: seconds, coefficients, what moved them."""
 
 import os
-import shutil
-import subprocess
-import tempfile
-import time
-import warnings
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,14 +12,24 @@ from formulaic import model_matrix
 from threadpoolctl import threadpool_limits
 
 import tvdbayes as tb
+from benchmarks import _peers
 from benchmarks._designs import logit, poisson
+from benchmarks._packages import (
+    SEED,
+    SHORT,
+    Z,
+    by_numpyro,
+    by_owl,
+    by_r,
+    by_regmmd,
+    by_sklearn,
+    by_statsmodels,
+    by_tvdbayes,
+    clock,
+    robustbase,
+    start_jax,
+)
 from benchmarks._report import Table
-
-SEED = 0
-SHORT = 5.0
-"""What takes less seconds is run three times more."""
-Z = 1.6448536269514722
-"""A 90 % interval is so many standard errors to either side."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,17 @@ class Problem:
     glmrob: dict[str, str]
     """Options of `glmrob` by the name of the row."""
     truth: np.ndarray | None = None
+    bad: np.ndarray | None = None
+    """Which rows are wrong, where that is known."""
 
     @property
     def labels(self):
         return ("without", "all rows") if self.truth is None else ("clean", "wrong")
+
+    @property
+    def share(self):
+        """The share of wrong rows that OWL is told: a tenth where nobody knows."""
+        return 0.1 if self.bad is None else float(self.bad.mean())
 
     def arrays(self, data):
         y, x = model_matrix(self.formula, data)
@@ -55,17 +66,6 @@ class Problem:
     @property
     def names(self):
         return list(model_matrix(self.formula, self.wrong).rhs.columns)
-
-
-@dataclass(frozen=True)
-class Found:
-    """Coefficients (d,) in the order of the formula, and the ends of 90 % intervals, if any."""
-
-    estimate: np.ndarray
-    low: np.ndarray | None = None
-    high: np.ndarray | None = None
-    note: str = ""
-    compiling: float = 0.0
 
 
 # The data --------------------------------------------------------------------------------------
@@ -98,17 +98,18 @@ def counts(n=1000, share=0.1):
         OURS,
         COUNTS,
         truth,
+        y != dirty_y,
     )
 
 
 def answers(n=2000, p=4, share=0.1):
     made = [logit(np.random.default_rng(SEED), n, p, part) for part in (0, share)]
     (x, y, truth), (dirty_x, dirty_y, _) = made
-    bad = int((x != dirty_x).any(1).sum())
+    bad = (x != dirty_x).any(1)
     return Problem(
         "Yes/no answers",
-        f"Simulated: logistic, {n:,} rows, three continuous covariates. Wrong: {bad} rows lie far "
-        "out, at x1 near 4, where nearly all answers are yes, and say no.",
+        f"Simulated: logistic, {n:,} rows, three continuous covariates. Wrong: {bad.sum()} rows "
+        "lie far out, at x1 near 4, where nearly all answers are yes, and say no.",
         "y ~ x1 + x2 + x3",
         "bernoulli",
         frame(x, y),
@@ -116,6 +117,7 @@ def answers(n=2000, p=4, share=0.1):
         OURS,
         ANSWERS,
         truth,
+        bad,
     )
 
 
@@ -158,197 +160,6 @@ def seizures():
     )
 
 
-# The packages ----------------------------------------------------------------------------------
-
-
-def by_tvdbayes(problem, data, options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tb.TooFewRowsWarning)
-        fit = tb.fit(problem.formula, data, family=problem.family, **options)
-    assert list(fit.param_names) == problem.names
-    return Found(fit.estimate, *np.quantile(fit.draws, [0.05, 0.95], axis=0))
-
-
-def by_statsmodels(problem, data):
-    import statsmodels.api as sm
-    import statsmodels.formula.api as smf
-
-    law = {"poisson": sm.families.Poisson, "bernoulli": sm.families.Binomial}[problem.family]()
-    fit = smf.glm(problem.formula, data, family=law).fit()
-    low, high = fit.conf_int(alpha=0.1).loc[problem.names].to_numpy().T
-    return Found(fit.params[problem.names].to_numpy(), low, high)
-
-
-def by_sklearn(problem, data):
-    from sklearn.linear_model import LogisticRegression, PoissonRegressor
-
-    x, y = problem.arrays(data)
-    model = (
-        PoissonRegressor(alpha=0, solver="newton-cholesky")
-        if problem.family == "poisson"
-        else LogisticRegression(C=np.inf, solver="newton-cholesky")
-    ).fit(x[:, 1:], y)
-    return Found(np.r_[np.ravel(model.intercept_), np.ravel(model.coef_)])
-
-
-def by_numpyro(problem, data, length):
-    import jax
-    import numpyro
-    from numpyro.diagnostics import summary
-    from numpyro.distributions import Bernoulli, Normal, Poisson
-    from numpyro.infer import MCMC, NUTS
-
-    def model(x, y):
-        beta = numpyro.sample("beta", Normal(0, 10).expand([x.shape[1]]).to_event(1))
-        eta = x @ beta
-        law = Poisson(jax.numpy.exp(eta)) if problem.family == "poisson" else Bernoulli(logits=eta)
-        numpyro.sample("y", law, obs=y)
-
-    compiling.clear()
-    chains = MCMC(
-        NUTS(model),
-        num_warmup=length,
-        num_samples=length,
-        num_chains=4,
-        chain_method="vectorized",
-        progress_bar=False,
-    )
-    with jax.default_device(jax.devices("cpu")[0]):
-        x, y = map(jax.numpy.asarray, problem.arrays(data))
-        chains.run(jax.random.PRNGKey(SEED), x, y)
-    draws = np.asarray(chains.get_samples()["beta"], float)
-    worst = summary(chains.get_samples(group_by_chain=True))["beta"]["r_hat"].max()
-    return Found(
-        draws.mean(0),
-        *np.quantile(draws, [0.05, 0.95], axis=0),
-        f"largest R-hat {worst:.3f}",
-        sum(compiling),
-    )
-
-
-compiling: list[float] = []
-"""Seconds that JAX spent on tracing and compiling, since this was last emptied."""
-
-
-def start_jax():
-    """Start JAX before the clock does, on one thread, and let it say how long it compiles."""
-    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
-    import jax
-
-    def listen(event, seconds, **_):
-        if event.startswith("/jax/core/compile/"):
-            compiling.append(seconds)
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    jax.numpy.zeros(1).block_until_ready()
-
-
-def clock(work, short=SHORT):
-    """What it found, and seconds: of one run, or where that is short the median of three more."""
-    start = time.perf_counter()
-    found = work()
-    seconds = time.perf_counter() - start
-    if seconds >= short:
-        return found, seconds
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        found = work()
-        times.append(time.perf_counter() - start)
-    return found, float(np.median(times))
-
-
-R = """
-suppressPackageStartupMessages(library(robustbase))
-lines <- NULL
-clock <- function(work, seed) {{
-  set.seed(seed)
-  start <- proc.time()[["elapsed"]]
-  found <- tryCatch(suppressWarnings(work()), error = conditionMessage)
-  list(found = found, seconds = proc.time()[["elapsed"]] - start)
-}}
-attempt <- function(row, data, work) {{
-  runs <- list(clock(work, 1))
-  if (runs[[1]]$seconds < {short}) runs <- c(runs, lapply(2:4, function(seed) clock(work, seed)))
-  stopped <- sapply(runs, function(run) is.character(run$found))
-  seconds <- sapply(runs, function(run) run$seconds)
-  said <- if (stopped[1]) runs[[1]]$found else ""
-  table <- if (stopped[1]) cbind(NA, NA) else coef(summary(runs[[1]]$found))
-  apart <- sapply(runs[!stopped], function(run) max(abs(coef(run$found) - table[, 1]) / table[, 2]))
-  lines <<- rbind(lines, data.frame(
-    row = row, data = data, estimate = table[, 1], error = table[, 2], said = said,
-    seconds = median(if (length(seconds) > 1) seconds[-1] else seconds),
-    stopped = sum(stopped), apart = if (stopped[1]) NA else max(apart)))
-}}
-for (name in c("clean", "wrong")) {{
-  d <- read.csv(file.path("{folder}", paste0(name, ".csv")), stringsAsFactors = TRUE)
-{calls}
-}}
-write.csv(lines, file.path("{folder}", "found.csv"), row.names = FALSE)
-"""
-
-
-def by_glmrob(problem):
-    """Rows of the table, as in `solve`, timed inside R, and what there is to say about them."""
-    law = {"poisson": "poisson", "bernoulli": "binomial"}[problem.family]
-    calls = "\n".join(
-        f'  attempt("{row}", name, function() glmrob({problem.formula}, {law}, d, {options}))'
-        for row, options in problem.glmrob.items()
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        problem.clean.to_csv(f"{folder}/clean.csv", index=False)
-        problem.wrong.to_csv(f"{folder}/wrong.csv", index=False)
-        Path(folder, "run.R").write_text(R.format(folder=folder, short=SHORT, calls=calls))
-        one = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        subprocess.run(
-            ["Rscript", f"{folder}/run.R"],
-            check=True,
-            capture_output=True,
-            env={**os.environ, **one},
-            # The method MT leaves a file where it runs.
-            cwd=folder,
-        )
-        table = pd.read_csv(f"{folder}/found.csv")
-    results, notes = {}, []
-    for row in problem.glmrob:
-        mine = table[table["row"] == row]
-        both = [mine[mine["data"] == name] for name in ("clean", "wrong")]
-        stopped = [part["stopped"].iloc[0] for part in both]
-        apart = np.nan_to_num([part["apart"].iloc[0] for part in both])
-        if max(stopped) > 0 or apart.max() > 0.1:
-            first, second = problem.labels
-            notes.append(
-                f"{row} starts at random: of four seeds, {stopped[0]} ({first}) and {stopped[1]} "
-                f"({second}) end in an error, and estimates lie up to {apart[0]:.1f} and "
-                f"{apart[1]:.1f} standard errors apart."
-            )
-        if not any(part["estimate"].isna().any() for part in both):
-            middles = [part["estimate"].to_numpy() for part in both]
-            halves = [Z * part["error"].to_numpy() for part in both]
-            results[row] = (
-                *(Found(m, m - h, m + h) for m, h in zip(middles, halves, strict=True)),
-                both[1]["seconds"].iloc[0],
-            )
-    return results, notes
-
-
-def robustbase():
-    """Versions of R and robustbase, or None where one of them is missing."""
-    if shutil.which("Rscript") is None:
-        return None
-    said = subprocess.run(
-        [
-            "Rscript",
-            "-e",
-            'cat(as.character(getRversion()), as.character(packageVersion("robustbase")))',
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return said.stdout.split() if said.returncode == 0 else None
-
-
 # The comparison --------------------------------------------------------------------------------
 
 
@@ -362,10 +173,23 @@ def solve(problem, with_r, n_draws, short):
         "statsmodels": partial(by_statsmodels, problem),
         "scikit-learn": partial(by_sklearn, problem),
         "NumPyro": partial(by_numpyro, problem, length=n_draws),
+        "regmmd": partial(by_regmmd, problem),
+        "OWL, told the share": partial(by_owl, problem),
     }
     results, notes = {}, []
+    missing = _peers.absent()
     for row, way in ways.items():
-        wrong, seconds = clock(partial(way, data=problem.wrong), 0 if row == "NumPyro" else short)
+        if row.partition(",")[0] in missing:
+            continue
+        try:
+            wrong, seconds = clock(
+                partial(way, data=problem.wrong), 0 if row == "NumPyro" else short
+            )
+        except ValueError as error:
+            if row != "regmmd":
+                raise
+            notes.append(f"{row} ends in an error: {error}.")
+            continue
         results[row] = (way(data=problem.clean), wrong, seconds)
         print(f"{problem.title}: {row}, {seconds:.2f} s", flush=True)
         if wrong.note:
@@ -375,9 +199,47 @@ def solve(problem, with_r, n_draws, short):
     if not with_r:
         absent = "Without R and robustbase, the rows of glmrob are left out."
         print(absent, flush=True)
-        return results, [*notes, absent]
-    robust, said = by_glmrob(problem)
-    return results | robust, notes + said
+        return results, [*notes, absent], {}
+    robust, said, flags = by_r(problem)
+    return results | robust, notes + said, flags
+
+
+def detected(problem, by_r, n_draws, short):
+    """Lines of the table of wrong rows: how many are flagged, and how many of these are wrong."""
+    x, y = problem.arrays(problem.wrong)
+
+    def ours():
+        fit = tb.fit(problem.formula, problem.wrong, family=problem.family, n_draws=n_draws)
+        return fit.rows()["flag"].to_numpy(bool)
+
+    def cook():
+        import statsmodels.api as sm
+
+        law = sm.families.Poisson() if problem.family == "poisson" else sm.families.Binomial()
+        return sm.GLM(y, x, law).fit().get_influence().cooks_distance[0] > 4 / len(y)
+
+    ways = {
+        "tvdbayes": ours,
+        "statsmodels, Cook's distance over 4/n": cook,
+        "OWL, told the share": lambda: _peers.by_owl(x, y, problem.family, problem.share)[1] < 0.5,
+        "cleanlab": partial(_peers.by_cleanlab, x, y, problem.family),
+        "PyOD, PyThresh FILTER": partial(_peers.by_pyod, x, y, "FILTER"),
+        "PyOD, PyThresh KARCH": partial(_peers.by_pyod, x, y, "KARCH"),
+    }
+    missing = ", ".join(_peers.absent())
+    found = {
+        row: clock(way, short) for row, way in ways.items() if row.split(",")[0] not in missing
+    }
+    return [
+        (
+            row,
+            f"{seconds:.2g}",
+            int(flag.sum()),
+            int((flag & problem.bad).sum()),
+            int((flag & ~problem.bad).sum()),
+        )
+        for row, (flag, seconds) in (found | by_r).items()
+    ]
 
 
 def judged(problem, results):
@@ -420,7 +282,7 @@ def coefficients(problem, results):
 
 
 def section(problem, with_r, n_draws, short):
-    results, notes = solve(problem, with_r, n_draws, short)
+    results, notes, flags = solve(problem, with_r, n_draws, short)
     columns = ("package", "seconds", "moved")
     if problem.truth is not None:
         columns += ("off, clean", "off, wrong", "covers")
@@ -433,12 +295,22 @@ def section(problem, with_r, n_draws, short):
         ("coefficient", "package", clean, f"{clean}, 90 %", wrong, f"{wrong}, 90 %"),
         coefficients(problem, results),
     ).text()
+    third = []
+    if problem.bad is not None:
+        heads = ("package", "seconds", "flagged", "of them wrong", "of them right")
+        lines = detected(problem, flags, n_draws, short)
+        third = [
+            f"### {problem.title}: which rows are wrong",
+            f"{problem.bad.sum()} of {problem.bad.size} rows are wrong.",
+            Table("", "", "", heads, lines).text(),
+        ]
     return "\n\n".join(
         [
             f"## {problem.title}",
             f"{problem.says} `{problem.formula}`",
             first,
             *([" ".join(notes)] if notes else []),
+            *third,
             f"### {problem.title}: coefficients",
             second,
         ]
@@ -463,7 +335,17 @@ tvdbayes draws 1,000 times. statsmodels fits a GLM. scikit-learn runs without a 
 intervals. NumPyro samples by NUTS: four chains of 1,000 draws after 1,000 of warm-up, all four at
 once (`chain_method="vectorized"`, faster here than one after another), with normal(0, 10) priors;
 its coefficients are posterior means. glmrob has Mqle as its default; other methods that suit the
-data are shown too. It gives standard errors, and intervals are 1.645 of them to either side."""
+data are shown too. It gives standard errors, and intervals are 1.645 of them to either side; so
+does robmixglm, a mixture of rows from the model and outliers, here on one core and from 5 random
+starts in place of its 50. regmmd (regression by maximum mean discrepancy) has the settings of its
+README and no intervals. OWL (optimistically weighted likelihood) has no intervals either; it is told
+the true share of wrong rows, a tenth where nobody knows, and its Poisson regression is a few lines
+of ours over scikit-learn's.
+
+Which rows are wrong: tvdbayes flags by `fit.rows()`; OWL and glmrob by weights under a half;
+robmixglm by a probability over a half of being an outlier. cleanlab is confident learning over its
+default model (over a logistic regression for answers). PyOD is an isolation forest over covariates
+and outcome, cut by two rules of PyThresh that need no share of outliers."""
 
 
 def run(quick=False):
@@ -484,6 +366,8 @@ def run(quick=False):
         *((name, version(name)) for name in ("tvdbayes", "statsmodels", "scikit-learn")),
         ("numpyro", f"{version('numpyro')}, jax {version('jax')}"),
         ("robustbase (glmrob)", absent if r is None else f"{r[1]}, R {r[0]}"),
+        *_peers.versions(),
+        *((name, absent) for name in _peers.absent()),
     ]
     Table(
         "comparison",

@@ -32,7 +32,7 @@ def chances_of_labels(name, number, corrupt, quick, seed):
 
 
 def split(name, number, corrupt, quick=False):
-    """Log and Brier score of the posterior mean prediction, robust and ordinary."""
+    """Log and Brier score of the posterior mean prediction, robust and likelihood fit."""
     scores = []
     for own in chances_of_labels(name, number, corrupt, quick, 201):
         scores += [-np.log(own).mean(), ((1 - own) ** 2).mean()]
