@@ -36,7 +36,6 @@ from tvdbayes.estimators.rows import (
     training_rows,
     weights_of,
 )
-from tvdbayes.fitting.progress import progress_bar
 from tvdbayes.formula.columns import family_by_name, require_one_predictor
 from tvdbayes.formula.design import check_table
 from tvdbayes.models.families import AbstractFamily, AbstractLink, Bernoulli, Categorical
@@ -52,6 +51,7 @@ from tvdbayes.results.prediction import (
     pmf,
 )
 from tvdbayes.sampling.bootstrap import posterior_bootstrap
+from tvdbayes.sampling.execution import progress_bar
 from tvdbayes.sampling.options import OPTIONS, Options
 from tvdbayes.sampling.posterior import Posterior
 
