@@ -25,7 +25,7 @@ from tvdbayes.cli._answers import draws_table, whole_folder, write_csv, write_dr
 from tvdbayes.cli._commands import plain, printable
 from tvdbayes.cli._families import named_families, written_names
 from tvdbayes.cli._text import Column, table
-from tvdbayes.data.frames import read_file
+from tvdbayes.data.files import read_file
 from tvdbayes.experiments import experiment_named
 from tvdbayes.fitting.story import story_of
 from tvdbayes.formula import columns as _laws

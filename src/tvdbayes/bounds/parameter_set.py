@@ -254,8 +254,8 @@ def _labels(partition: AbstractPartition, cells: Cells) -> IntArray:
     grouping = partition.group(cells)
     if not np.array_equal(grouping.x_of_atom, np.arange(cells.n_x)):
         raise SettingsError(
-            f"The partition {partition.name!r} compares every row on its own, of which nothing is "
-            "certain. Use Distinct() or Auto()."
+            f"The partition {partition.name!r} compares every row on its own, which gives no "
+            "bound. Use Distinct() or Auto()."
         )
     return grouping.groups
 

@@ -150,8 +150,8 @@ def family_and_outcome(
         found = found.with_answers(_answers(table, outcome, success))
     elif success is not None:
         raise SettingsError(
-            f"The family {found.name!r} has no answers of which one is to be named; got "
-            f'success={success!r}. Leave it out, or use family="bernoulli".'
+            f"success= names the answer that counts as 1; the family {found.name!r} has none; got "
+            f'{success!r}. Leave it out, or use family="bernoulli".'
         )
     if found.levels:
         return found, codes(table, outcome, found.levels)
@@ -285,7 +285,7 @@ def codes(table: Table, outcome: str, levels: tuple[str, ...], *, all_seen: bool
     unseen = set(levels) - set(names)
     if unseen and all_seen:
         raise DataError(
-            f"No row of {column.name!r} is {sorted(unseen)[0]!r}, so nothing can be said of it. "
-            "Leave this level out of the family."
+            f"No row of {column.name!r} is {sorted(unseen)[0]!r}, so its probability cannot be "
+            "estimated. Leave this level out of the family."
         )
     return np.array([float(known[name]) for name in names])

@@ -72,8 +72,8 @@ class SamplingColumns:
         if (weights <= 0).any():
             raise DataError(
                 f"sampling_weights={self.weights!r} must be above 0; "
-                f"{table.listing(weights <= 0, weights)}. Drop rows that stand for nobody, or "
-                "count rows with weights=."
+                f"{table.listing(weights <= 0, weights)}. Drop rows of weight 0; numbers of "
+                "equal rows are weights=."
             )
         return relative_weights(table.counts, weights)
 

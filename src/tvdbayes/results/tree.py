@@ -75,8 +75,8 @@ def _has_rows(posterior: Posterior, by_row: bool | None) -> bool:
     whole = bool((counts == np.round(counts)).all())
     if by_row and not whole:
         raise DataError(
-            "Some weights of this fit are no whole numbers, so there are no rows that each count "
-            "once, as ArviZ needs them. Leave by_row= out to have the data by cell."
+            "ArviZ needs rows that each count once, and some weights of this fit are not whole "
+            "numbers. Leave by_row= out to have the data by cell."
         )
     return whole and _bytes_by_row(posterior) <= _USUAL_BYTES if by_row is None else by_row
 

@@ -1,12 +1,11 @@
 """The outcome of a solve: one column for each draw, none ever dropped."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
-from typing import Any
 
 import numpy as np
 
-from tvdbayes._typing import Array, IntArray
+from tvdbayes._typing import Array, BoolArray, IntArray
 
 
 class Status(IntEnum):
@@ -86,16 +85,9 @@ class Solution:
             )
         )
 
-    def take(self, index: IntArray) -> "Solution":
+    def take(self, index: IntArray | BoolArray) -> "Solution":
         """The draws with these numbers."""
-        return Solution(
-            self.theta[:, index],
-            self.value[index],
-            self.status[index],
-            self.n_iter[index],
-            self.decrement[index],
-            self.residual[index],
-        )
+        return Solution(*(getattr(self, field.name)[..., index] for field in fields(Solution)))
 
     def replaced_by(self, other: "Solution", draws: IntArray) -> "Solution":
         """Replace these draws by `other`, one column for each."""
@@ -111,20 +103,6 @@ class Solution:
         order = np.argsort(-other.value, kind="stable")
         other, draws = other.take(order), draws[order]
         better = ~(other.value >= self.value[draws])
-        at = draws[better]
-
-        def put(mine: Any, its: Any) -> Any:
-            out = mine.copy()
-            out[..., at] = its[..., better]
-            return out
-
         n_iter = self.n_iter.copy()
         np.add.at(n_iter, draws, other.n_iter)
-        return Solution(
-            put(self.theta, other.theta),
-            put(self.value, other.value),
-            put(self.status, other.status),
-            n_iter,
-            put(self.decrement, other.decrement),
-            put(self.residual, other.residual),
-        )
+        return replace(self.replaced_by(other.take(better), draws[better]), n_iter=n_iter)
