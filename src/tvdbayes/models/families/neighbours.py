@@ -6,7 +6,8 @@ Each allows what its neighbour does not: more spread, another share of zeros, or
 from dataclasses import dataclass
 
 from tvdbayes.models.families._base import AbstractFamily
-from tvdbayes.models.families.bounded import Bernoulli, BetaBinomial, Binomial
+from tvdbayes.models.families.beta_binomial import BetaBinomial
+from tvdbayes.models.families.bounded import Bernoulli, Binomial
 from tvdbayes.models.families.counts import Geometric, NegativeBinomial, Poisson
 from tvdbayes.models.families.inflated import Hurdle, ZeroInflated
 from tvdbayes.models.families.links import AbstractLink, Cloglog, Logit, Probit
