@@ -61,6 +61,9 @@ def refused(formula, data, **options):
         ("zero_truncated_poisson", tb.ZeroTruncated(tb.Poisson())),
         ("beta_binomial", tb.BetaBinomial()),
         ("discrete-weibull", tb.DiscreteWeibull()),
+        *[(name, tb.ComPoisson()) for name in ("COM-Poisson", "compoisson", "cmp")],
+        *[(name, tb.GeneralizedPoisson()) for name in ("genpoisson", "Generalised Poisson", "gp")],
+        ("zero_inflated_genpoisson", tb.ZeroInflated(tb.GeneralizedPoisson())),
     ],
 )
 def test_families_have_the_names_of_other_packages(name, here):
@@ -89,8 +92,6 @@ def test_families_whose_levels_are_read_have_other_names_too(data, name, here):
         ({"family": "truncated_bernoulli"}, "After 'truncated_' comes one of poisson"),
         ({"family": "gaussian"}, "not discrete"),
         ({"family": "Gamma"}, "not discrete"),
-        ({"family": "COM-Poisson"}, 'use "discreteweibull"'),
-        ({"family": "generalized_poisson"}, 'use "discreteweibull"'),
         ({"family": "nb1"}, 'Use "negativebinomial"'),
         ({"family": "quasipoisson"}, "allow for more spread"),
         ({"family": "logit", "link": "probit"}, "Leave one of them out"),

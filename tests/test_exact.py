@@ -1,5 +1,8 @@
 """Every law against exact arithmetic at 60 digits, in extreme regions too."""
 
+from functools import cache
+from itertools import product
+
 import mpmath as mp
 import numpy as np
 import pytest
@@ -11,7 +14,9 @@ from tvdbayes.models.families import (
     Categorical,
     Censored,
     Cloglog,
+    ComPoisson,
     DiscreteWeibull,
+    GeneralizedPoisson,
     Geometric,
     Hurdle,
     Logit,
@@ -55,6 +60,35 @@ def geometric(y, eta, _):
 def weibull(y, eta, _):
     scale, shape = exp(eta[0]), exp(eta[1])
     return mp.log(mp.exp(-((y / scale) ** shape)) - mp.exp(-(((y + 1) / scale) ** shape)))
+
+
+def generalized_poisson(y, eta, _):
+    mean, alpha = exp(eta[0]), exp(eta[1])
+    total = mean + alpha * y
+    return (
+        mp.log(mean)
+        + (y - 1) * mp.log(total)
+        - y * mp.log(1 + alpha)
+        - total / (1 + alpha)
+        - mp.loggamma(y + 1)
+    )
+
+
+@cache
+def com_total(log_centre, log_dispersion):
+    """The sum over all counts, term by term, until terms are 1e-40 of the largest."""
+    centre, power = exp(log_centre), exp(-log_dispersion)
+    term, total, k = mp.mpf(1), mp.mpf(1), 0
+    while k <= centre or term > total * mp.mpf(10) ** -40:
+        k += 1
+        term *= (centre / k) ** power
+        total += term
+    return mp.log(total)
+
+
+def com_poisson(y, eta, _):
+    term = y * mp.mpf(float(eta[0])) - mp.loggamma(y + 1)
+    return term * exp(-eta[1]) - com_total(*map(float, eta))
 
 
 CDF = {
@@ -154,6 +188,7 @@ def count_cases():
                 yield Hurdle(Poisson()), hurdle(poisson), y, [eta, 1.0], 1
         for y in near(rate, rate):
             yield Geometric(), geometric, y, [eta], 1
+            yield ComPoisson(), poisson, y, [eta, 0.0], 1
             for shape in (0.3, 1.0, 2.5):
                 yield DiscreteWeibull(), weibull, y, [eta, np.log(shape)], 1
         for dispersion in DISPERSIONS:
@@ -163,6 +198,14 @@ def count_cases():
                 yield ZeroInflated(NegativeBinomial()), inflated(negbin), y, [*both, 1.0], 1
                 if y > 0:
                     yield ZeroTruncated(NegativeBinomial()), truncated(negbin), y, both, 1
+
+        for dispersion in DISPERSIONS:
+            for y in near(rate, np.sqrt(rate) * (1 + dispersion)):
+                both = [eta, np.log(dispersion)]
+                yield GeneralizedPoisson(), generalized_poisson, y, both, 1
+    for rate, dispersion in product((1e-8, 0.3, 40.0), (0.01, 0.3, 2.0, 30.0)):
+        for y in near(rate, np.sqrt(dispersion * rate)):
+            yield ComPoisson(), com_poisson, y, [np.log(rate), np.log(dispersion)], 1
 
 
 def bounded_cases():

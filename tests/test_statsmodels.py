@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import statsmodels.api as sm
+from scipy.special import gammaln
 
 import tvdbayes as tb
 
@@ -43,6 +44,28 @@ def test_randhie_poisson():
     )
     found = ordinary("mdvis ~ " + " + ".join(names), data.data)
     assert np.allclose(found, poisson.params, atol=1e-6)
+
+
+def test_generalized_poisson(rng):
+    x = rng.integers(0, 3, 600).astype(float)
+    eta = np.stack([0.3 + 0.4 * x, np.full(600, -0.5)])
+    y = tb.GeneralizedPoisson().sample(rng, eta, np.ones(600))
+    design = sm.add_constant(x)
+    model = sm.GeneralizedPoisson(y, design, p=1)
+    best = model.fit(disp=0, method="bfgs", gtol=1e-9, maxiter=500).params
+    found = ordinary("y ~ x", {"y": y, "x": x}, family="genpoisson")
+    assert np.allclose([*found[:2], np.exp(found[2])], best, atol=1e-5)
+
+
+def test_com_poisson_has_the_moments_of_the_data(rng):
+    """Its likelihood is that of an exponential family in y and log y!."""
+    y = rng.binomial(12, 0.4, 500).astype(float)
+    eta = ordinary("y ~ 1", {"y": y}, family="compoisson")
+    assert eta[1] < 0
+    k = np.arange(200.0)
+    pmf = tb.ComPoisson().pmf(k, np.asarray(eta)[:, None], np.ones(1))
+    for of in (lambda v: v, lambda v: gammaln(v + 1)):
+        assert np.isclose(pmf @ of(k), of(y).mean(), rtol=1e-6)
 
 
 def test_star98_binomial_with_trials():

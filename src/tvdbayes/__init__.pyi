@@ -40,8 +40,10 @@ from tvdbayes.models.families import Binomial as Binomial
 from tvdbayes.models.families import Categorical as Categorical
 from tvdbayes.models.families import Censored as Censored
 from tvdbayes.models.families import Cloglog as Cloglog
+from tvdbayes.models.families import ComPoisson as ComPoisson
 from tvdbayes.models.families import CustomFamily as CustomFamily
 from tvdbayes.models.families import DiscreteWeibull as DiscreteWeibull
+from tvdbayes.models.families import GeneralizedPoisson as GeneralizedPoisson
 from tvdbayes.models.families import Geometric as Geometric
 from tvdbayes.models.families import Hurdle as Hurdle
 from tvdbayes.models.families import Logit as Logit

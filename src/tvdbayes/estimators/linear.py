@@ -49,8 +49,9 @@ class RobustCountRegressor(AbstractCountRegressor, AbstractLinear):
     Parameters
     ----------
     family : str or AbstractFamily
-        Law of the counts: "poisson", "negativebinomial", "geometric", "discreteweibull", one of
-        these after ``zero_inflated_``, ``hurdle_`` or ``truncated_``, or a family itself.
+        Law of the counts: "poisson", "negativebinomial", "geometric", "discreteweibull",
+        "compoisson", "generalizedpoisson", one of these after ``zero_inflated_``, ``hurdle_`` or
+        ``truncated_``, or a family itself.
     divergence : str or AbstractDivergence
         "tvd", "kld" (ordinary), "hellinger", "power" or "density_power".
     n_draws : int

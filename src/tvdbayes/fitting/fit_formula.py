@@ -76,7 +76,8 @@ def fit(
         Ibis tables are grouped by an engine, which gives back distinct rows with counts
         (``pip install 'tvdbayes[sql]'``); a Dask DataFrame is grouped by Dask.
     family : str or AbstractFamily
-        "poisson", "negativebinomial", "geometric", "discreteweibull", "bernoulli", "binomial",
+        "poisson", "negativebinomial", "geometric", "discreteweibull", "compoisson",
+        "generalizedpoisson", "bernoulli", "binomial",
         "betabinomial", "categorical", "ordinal"; "zero_inflated_X", "hurdle_X" or "truncated_X"
         around a count family X, or what other packages call these ("nb", "logit", "zip"); or a
         family such as ``Censored(Poisson(), 10)``.

@@ -16,6 +16,9 @@ _OTHER_NAMES: dict[str, tuple[str, str | None]] = {
     **dict.fromkeys(("nbinom2", "negativebinomial2"), ("negativebinomial", None)),
     **dict.fromkeys(("geom", "geometrical"), ("geometric", None)),
     "dweibull": ("discreteweibull", None),
+    **dict.fromkeys(("conwaymaxwellpoisson", "conwaymaxwell", "cmp", "comp"), ("compoisson", None)),
+    **dict.fromkeys(("genpoisson", "genpois", "gp", "gp1"), ("generalizedpoisson", None)),
+    **dict.fromkeys(("generalisedpoisson", "genpoisson1"), ("generalizedpoisson", None)),
     **dict.fromkeys(("binary", "bern", "yesno"), ("bernoulli", None)),
     **dict.fromkeys(("logit", "logistic", "logisticregression"), ("bernoulli", "logit")),
     "probit": ("bernoulli", "probit"),
@@ -53,18 +56,6 @@ _NOT_HERE = {
         _CONTINUOUS,
         "Its outcomes are not discrete. Every family here is for counts, yes/no answers, "
         "proportions, categories or ratings.",
-    ),
-    **dict.fromkeys(
-        ("compoisson", "conwaymaxwellpoisson", "comp", "cmp", "conwaymaxwell"),
-        "COM-Poisson counts are not fitted: the sum that makes their probabilities add up to 1 has "
-        "no closed form in two parameters. For counts that vary less than Poisson counts, or more, "
-        'use "discreteweibull"; for those that vary more, "negativebinomial".',
-    ),
-    **dict.fromkeys(
-        ("genpoisson", "generalizedpoisson", "Generalisedpoisson", "gp", "genpois"),
-        "Generalised Poisson counts are not fitted: where they vary less than Poisson counts, "
-        "their probabilities do not add up to 1. For these use "
-        '"discreteweibull"; for counts that vary more, "negativebinomial".',
     ),
     **dict.fromkeys(
         ("nb1", "nbinom1", "negativebinomial1"),

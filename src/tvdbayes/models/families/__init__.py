@@ -3,13 +3,17 @@
 from tvdbayes.models.families._base import AbstractFamily, Jet, odd_trials
 from tvdbayes.models.families._by_outcome import once_per_outcome
 from tvdbayes.models.families._support import gauss_sum
-from tvdbayes.models.families.bounded import Bernoulli, BetaBinomial, Binomial
+from tvdbayes.models.families.beta_binomial import BetaBinomial
+from tvdbayes.models.families.bounded import Bernoulli, Binomial
 from tvdbayes.models.families.categorical import Categorical, Ordinal
 from tvdbayes.models.families.censored import Censored
-from tvdbayes.models.families.counts import DiscreteWeibull, Geometric, NegativeBinomial, Poisson
+from tvdbayes.models.families.com_poisson import ComPoisson
+from tvdbayes.models.families.counts import Geometric, NegativeBinomial, Poisson
 from tvdbayes.models.families.custom import CustomFamily
+from tvdbayes.models.families.generalized_poisson import GeneralizedPoisson
 from tvdbayes.models.families.inflated import Hurdle, ZeroInflated, ZeroTruncated
 from tvdbayes.models.families.links import AbstractLink, Cloglog, Logit, Probit
+from tvdbayes.models.families.weibull import DiscreteWeibull
 
 __all__ = [
     "ALL_FAMILIES",
@@ -26,8 +30,10 @@ __all__ = [
     "Categorical",
     "Censored",
     "Cloglog",
+    "ComPoisson",
     "CustomFamily",
     "DiscreteWeibull",
+    "GeneralizedPoisson",
     "Geometric",
     "Hurdle",
     "Jet",
@@ -50,6 +56,8 @@ COUNT_FAMILIES: tuple[AbstractFamily, ...] = (
     Geometric(),
     NegativeBinomial(),
     DiscreteWeibull(),
+    ComPoisson(),
+    GeneralizedPoisson(),
 )
 """Counts without a largest value, known by name."""
 
