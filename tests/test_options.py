@@ -201,9 +201,10 @@ def test_the_rows_of_a_prior_come_from_a_file(data):
     )
     again = tb.fit("visits ~ age", data, n_draws=20, alpha=5, base_measure=base)
     np.testing.assert_array_equal(found.draws, again.draws)
-    assert sorted(path.name for path in Path("results").iterdir()) == ["draws.csv", "fit.tvd"]
-    shown = CliRunner().invoke(main, [*FIT[:-1], "--alpha", "5", "--base-measure", "prior.csv"])
-    assert "note: The mass of a prior is no row" in shown.stdout
+    files = sorted(path.name for path in Path("results").iterdir())
+    assert files == ["draws.csv", "fit.tvd", "report.html", "rows.csv"]
+    shown = run(*FIT, "--out", "centred", "--alpha", "5")
+    again = tb.fit("visits ~ age", data, n_draws=20, alpha=5, base_measure="fit")
+    np.testing.assert_array_equal(shown.draws, again.draws)
     seen = CliRunner().invoke(main, ["check", *FIT[1:-1], "--alpha=5", "--base-measure=prior.csv"])
     assert seen.exit_code == 0, seen.output
-    assert "noise floor" not in seen.stdout

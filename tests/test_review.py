@@ -40,13 +40,6 @@ def test_without_any_row_left_out_the_estimate_is_that_of_the_fit():
         assert np.allclose(fit.drop_worst([0.0]).robust[0], fit.estimate, atol=1e-4)
 
 
-def test_rows_cannot_be_dropped_from_a_prior():
-    base = tb.Cells.from_counts([[1.0, 0.0]], [9], [1], names=("Intercept", "x"))
-    fit = quietly("y ~ x", counts(), alpha=5.0, base_measure=base)
-    with pytest.raises(SettingsError, match="prior"):
-        fit.drop_worst()
-
-
 @pytest.mark.parametrize("divergence", ["tvd", "kld"])
 def test_a_point_fit_has_no_misfit_and_says_so(divergence):
     fit = quietly("y ~ x", counts(), n_draws=0, divergence=divergence)

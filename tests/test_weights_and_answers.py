@@ -29,6 +29,11 @@ def rows():
     )
 
 
+def drawn(rng, size):
+    x = rng.integers(0, 3, size)
+    return np.column_stack([np.ones(size), x]), rng.poisson(1 + x)
+
+
 KINDS = {
     "rows": {},
     "weights": {"weights": "times"},
@@ -36,7 +41,13 @@ KINDS = {
     "strata": {"strata": "region"},
     "sampling_weights": {"sampling_weights": "w"},
     "together": {"clusters": "patient", "strata": "region", "sampling_weights": "w"},
+    "prior": {"alpha": 8},
+    "prior, rows": {"alpha": 8, "base_measure": {"y": [1, 2, 4], "x": [0, 1, 2]}},
+    "prior, function": {"alpha": 8, "base_measure": drawn},
 }
+
+
+PRIORS = [kind for kind in KINDS if kind.startswith("prior")]
 
 ANSWERS = {
     "bins": lambda fit: fit.bins,
@@ -87,12 +98,26 @@ ANSWERS = {
 }
 TO_FILES = {"report", "save"}
 
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fit_can_be_saved_or_says_why_it_cannot_be_run_again(kind, fits, tmp_path):
+    fits[kind].save(tmp_path / "fit.tvd")
+    again = tb.load(tmp_path / "fit.tvd")
+    assert np.array_equal(again.draws, fits[kind].draws)
+    if kind == "prior, function":
+        with pytest.raises(tb.SettingsError, match="was a function"):
+            again.misfit(n_replicates=20)
+    else:
+        again.misfit(n_replicates=20)
+
+
 SAMPLED = ("strata", "sampling_weights", "together", "clusters")
 REFUSED = {
     ("clusters", "rows"): "knows of no clusters",
     ("clusters", "weights"): "knows of no clusters",
     ("clusters", "strata"): "knows of no clusters",
     ("clusters", "sampling_weights"): "knows of no clusters",
+    **{("clusters", kind): "knows of no clusters" for kind in PRIORS},
     ("compare", "weights"): "cannot be compared yet",
     **{("compare", kind): "cannot be compared" for kind in SAMPLED},
     **{

@@ -98,11 +98,6 @@ def lacking(options: Options) -> str:
             "A network has no coefficients, so there are no table and no report here. "
             "The file of the fit keeps its predictions and effects."
         )
-    if options.base_measure is not None:
-        return (
-            "The mass of a prior is no row, so the unexplained share, suspicious rows and the "
-            "report are not available."
-        )
     return ""
 
 

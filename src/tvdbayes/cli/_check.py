@@ -54,7 +54,7 @@ def run_check(*, as_json: bool, **model: Any) -> None:
     request = Request.of(**model)
     source = request.open()
     with noted() as notes:
-        options = request.options_for(source)
+        options = request.options
         found = survey_of(request.formula, source, options)
         with progress_bar(None, "timing the first draws"):
             pilot = _pilot(options, found)

@@ -1,17 +1,16 @@
 """``tvdbayes fit``: from what a user asks for to answers and a folder of results."""
 
 import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, redirect_stderr
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from typing import Any, Self
 
 import click
 
-from tvdbayes._errors import Interrupted, TVDBayesWarning
+from tvdbayes._errors import Interrupted
 from tvdbayes.cli._answers import (
     Answers,
     DrawsFormat,
@@ -25,10 +24,9 @@ from tvdbayes.cli._commands import noted
 from tvdbayes.cli._stored import load_fit
 from tvdbayes.cli._text import echo_json, paragraph
 from tvdbayes.data.files import read_stream
-from tvdbayes.data.sources import open_data, open_source
+from tvdbayes.data.sources import open_source
 from tvdbayes.data.table import AbstractSource
 from tvdbayes.fitting import Fit
-from tvdbayes.fitting.predictions import new_cells
 from tvdbayes.fitting.run import fit_with
 from tvdbayes.report import render
 from tvdbayes.sampling.options import Options
@@ -47,25 +45,20 @@ class Request:
     sep : str
         What separates the values of a CSV file.
     options : Options
-        Without a prior.
-    prior : (float, str), optional
-        How many rows it counts for, and the file of rows that it expects to see.
     """
 
     data: str
     formula: str
     sep: str = ","
     options: Options = field(default_factory=Options)
-    prior: tuple[float, str] | None = None
 
     @classmethod
     def of(cls, data: str, formula: str, sep: str, **given: Any) -> Self:
         """A request from the values of flags, where files stand by their names."""
-        resume, base = given.pop("resume", None), given.pop("base_measure", None)
-        prior = None if base is None else (given.pop("alpha"), base)
+        resume = given.pop("resume", None)
         if resume is not None:
             resume = load_fit(Path(resume))
-        return cls(data, formula, sep, Options(resume=resume, **given), prior)
+        return cls(data, formula, sep, Options(resume=resume, **given))
 
     def open(self) -> AbstractSource:
         """The table in the file or files, or what another program writes."""
@@ -74,20 +67,9 @@ class Request:
         data = read_stream(sys.stdin.buffer, self.sep) if piped else self.data
         return open_source(data, engine=o.engine, grid=o.grid, max_cells=o.max_cells, sep=self.sep)
 
-    def options_for(self, source: AbstractSource) -> Options:
-        """The options, with the rows of a prior encoded as those of the table."""
-        if self.prior is None:
-            return self.options
-        alpha, path = self.prior
-        with warnings.catch_warnings(action="ignore", category=TVDBayesWarning):
-            plain = replace(self.options, n_draws=0, resume=None, progress=False)
-            without = fit_with(self.formula, source, plain, Fit)
-        base = new_cells(without, open_data(path), self.options.weights)
-        return replace(self.options, alpha=alpha, base_measure=base)
-
     def fit(self, source: AbstractSource) -> Fit:
         """Fit the model to the table."""
-        return fit_with(self.formula, source, self.options_for(source), Fit)
+        return fit_with(self.formula, source, self.options, Fit)
 
 
 def run_fit(

@@ -292,6 +292,21 @@ def distinct_rows(columns: list[tuple[IntArray, int]]) -> tuple[IntArray, IntArr
     return index, representative
 
 
+def places(whole: Cells, part: Cells) -> IntArray:
+    """The cell of ``whole`` that each cell of ``part`` is, (m,); -1 where it has none."""
+
+    def lines(cells: Cells) -> Array:
+        at_x = np.column_stack([cells.x, cells.offset, cells.trials])[cells.x_index]
+        return np.column_stack([at_x, cells.y])
+
+    known = np.concatenate([lines(whole), lines(part)])
+    found, code = np.unique(known, axis=0, return_inverse=True)
+    code = code.ravel()
+    at = np.full(len(found), -1)
+    at[code[: whole.n_cells]] = np.arange(whole.n_cells)
+    return at[code[whole.n_cells :]]
+
+
 def totals(index: IntArray, weights: Array, n: int) -> Array:
     """Sums of weights by index, whatever the order of the rows."""
     if (weights != np.round(weights)).any():

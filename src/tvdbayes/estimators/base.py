@@ -26,6 +26,7 @@ from sklearn.utils.validation import (
 from tvdbayes._errors import DataError, FamilyError, listing
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes._validate import one_of
+from tvdbayes.data.cells import Cells
 from tvdbayes.estimators.rows import (
     Added,
     Rows,
@@ -43,6 +44,7 @@ from tvdbayes.models.model import LINKS, Model, named
 from tvdbayes.models.predictors import AbstractPredictor, Linear
 from tvdbayes.objective._kinds import AbstractDivergence
 from tvdbayes.objective.partitions import AbstractPartition
+from tvdbayes.results.base_measure import fitted_base, likelihood_fit
 from tvdbayes.results.prediction import (
     NewRows,
     mean_interval,
@@ -54,6 +56,7 @@ from tvdbayes.sampling.bootstrap import posterior_bootstrap
 from tvdbayes.sampling.execution import progress_bar
 from tvdbayes.sampling.options import OPTIONS, Options
 from tvdbayes.sampling.posterior import Posterior
+from tvdbayes.sampling.weights import Prior
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -127,19 +130,42 @@ class AbstractEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Set `posterior_`: rows are fitted without columns that are all 0, with an intercept."""
         given = {"bins": "none", **self.get_params(deep=False), **others}
         given["seed"] = seed_from(given["random_state"])
+        self._kept = (rows.x != 0).any(axis=0)
+        kept = (name for name, keep in zip(rows.names, self._kept, strict=True) if keep)
+        names = ("Intercept", *kept)
+        base = given.get("base_measure")
+        if isinstance(base, tuple | list):
+            given["base_measure"] = self._base_measure(base, law, names)
         # What is called a link here may be a thing, and is part of the law by now.
         options = Options(
             **{name: given[name] for name in OPTIONS if name in given and name != "link"}
         )
-        self._kept = (rows.x != 0).any(axis=0)
-        kept = (name for name, keep in zip(rows.names, self._kept, strict=True) if keep)
-        names = ("Intercept", *kept)
         cells, units = rows.cells(self._design(rows.x), names)
         check_table(cells, law, Linear(), options.ridge)
+        of_draws = options.of_draws
+        if options.alpha and options.prior is None:
+            expected = fitted_base(likelihood_fit(Model(law, Linear()), cells), options.seed)
+            of_draws["prior"] = Prior(options.alpha, expected)
         with progress_bar(options.progress, f"{options.n_draws} draws") as report:
             self.posterior_ = posterior_bootstrap(
-                Model(law, predictor), cells, units=units, progress=report, **options.of_draws
+                Model(law, predictor), cells, units=units, progress=report, **of_draws
             )
+
+    def _base_measure(
+        self, pair: Sequence[ArrayLike], law: AbstractFamily, names: tuple[str, ...]
+    ) -> Cells:
+        """The rows (X, y) of a base measure as a table, with the columns of the data."""
+        if len(pair) != 2:
+            raise DataError(
+                f'base_measure must be "fit" or a pair (X, y) of rows; got {len(pair)} parts.'
+            )
+        x, y = new_x(self, pair[0]), column_or_1d(pair[1])
+        check_consistent_length(x, y)
+        return Cells.from_rows(self._design(x), self._numbers(y, law), names=names)
+
+    @abstractmethod
+    def _numbers(self, y: NDArray[np.generic], law: AbstractFamily) -> Array:
+        """Outcomes (n,) as numbers, once the classes are known."""
 
     def _design(self, x: Array) -> Array:
         return np.column_stack([np.ones(len(x)), x[:, self._kept]])
@@ -175,6 +201,9 @@ class AbstractCountRegressor(RegressorMixin, AbstractEstimator):  # type: ignore
                 "trials tvdbayes.fit."
             )
         return replace(rows, y=counts_of(rows.y, law)).used(), law
+
+    def _numbers(self, y: NDArray[np.generic], law: AbstractFamily) -> Array:
+        return counts_of(y, law)
 
     def predict(
         self,
@@ -262,6 +291,15 @@ class AbstractClassifier(ClassifierMixin, AbstractEstimator):  # type: ignore[mi
         self.classes_, number = np.unique(rows.y, return_inverse=True)
         link = self.get_params(deep=False).get("link", "logit")
         return replace(rows, y=number.astype(float)), _class_law(link, self.classes_)
+
+    def _numbers(self, y: NDArray[np.generic], law: AbstractFamily) -> Array:
+        del law
+        unknown = ~np.isin(y, self.classes_)
+        if unknown.any():
+            raise DataError(
+                f"base_measure has a class that no row of y has: {listing(unknown, y, 'row')}."
+            )
+        return np.searchsorted(self.classes_, y).astype(float)
 
     def predict_proba(
         self,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tvdbayes._typing import Array
 from tvdbayes.estimators.base import (
@@ -27,6 +28,8 @@ class AbstractLinear(AbstractEstimator):
     n_draws: int = 200
     ridge: float | Literal["auto"] = 1e-4
     refine: Literal["auto", "trim", "reweight"] | None = "auto"
+    alpha: float = 0.0
+    base_measure: Literal["fit"] | tuple[ArrayLike, ArrayLike] | None = None
 
     def _coefficients(self, rows: Rows, law: AbstractFamily) -> tuple[Array, Array]:
         """Slopes (n_main, n_features) and intercepts (n_main,) of the main predictors, drawn."""
@@ -69,6 +72,10 @@ class RobustCountRegressor(AbstractCountRegressor, AbstractLinear):
         likelihood; None is the closest model in total variation itself.
     device : str or None
         Where JAX computes the draws: "gpu", or "gpu:float32"; NumPy computes them unless given.
+    alpha : float
+        How many rows a Dirichlet-process prior counts for; 0 is no prior.
+    base_measure : "fit", or a pair (X, y) of rows
+        What this prior expects to see: the likelihood fit (unless given), or such rows.
     n_jobs : int or None
         Processes to use; None is 1 unless in a joblib context, -1 is one for each core.
         The answer is the same bit for bit.
@@ -119,7 +126,8 @@ class RobustClassifier(AbstractClassifier, AbstractLinear):
     ----------
     link : str or AbstractLink
         "logit", "probit" or "cloglog"; more than two classes have "logit" only.
-    divergence, n_draws, partition, ridge, refine, device, n_jobs, progress, random_state
+    divergence, n_draws, partition, ridge, refine, device, alpha, base_measure, n_jobs, progress,
+    random_state
         As in `RobustCountRegressor`.
 
     Attributes

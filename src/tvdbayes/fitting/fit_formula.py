@@ -42,7 +42,7 @@ def fit(
     sampling_weights: str | None = None,
     partition: str | AbstractPartition = "auto",
     alpha: float = 0.0,
-    base_measure: Cells | BaseMeasure | None = None,
+    base_measure: Data | Cells | BaseMeasure | Literal["fit"] | None = None,
     n_atoms: int = 100,
     ridge: float | Literal["auto"] = "auto",
     bins: Sequence[float] | Literal["auto", "none"] = "auto",
@@ -111,8 +111,14 @@ def fit(
         Which rows are compared together, to see which are too many. "auto": those with equal x
         where these repeat, else an ensemble of groups of nearby x ("kmeans"). "singletons" is the
         paper's improper score.
-    alpha, base_measure, n_atoms
-        Dirichlet-process prior, see `Prior`; alpha = 0 is none.
+    alpha : float
+        How many rows a Dirichlet-process prior counts for; 0 is no prior.
+    base_measure : "fit", data, Cells or function
+        What this prior expects to see. "fit", the default: outcomes of the likelihood fit at the
+        covariates of the data. Data: rows in the same columns (a frame, dict or file). Cells, or a
+        function that draws encoded rows: see `Prior`.
+    n_atoms : int
+        Rows that each draw sees of a function.
     ridge : float or "auto"
         Penalty on the variance of the linear predictor (intercepts are free); see
         `posterior_bootstrap`.

@@ -33,6 +33,7 @@ from tvdbayes.data.cells import Cells
 from tvdbayes.data.grid import Coarsening
 from tvdbayes.data.sources import Data, open_data, open_source
 from tvdbayes.fitting.predictions import read_rows
+from tvdbayes.fitting.priors import prior_of
 from tvdbayes.formula.design import check_table
 from tvdbayes.formula.survey import SamplingColumns, Survey, survey
 from tvdbayes.large.fit import posterior_of_all, require_options
@@ -129,7 +130,7 @@ def draw(found: Survey, options: Options, progress: Report | None) -> Posterior:
     return posterior_bootstrap(
         found.model,
         found.cells,
-        **options.of_draws,
+        **{**options.of_draws, "prior": prior_of(found, options)},
         units=found.units,
         resume=None if resume is None else resume.posterior,
         progress=progress,

@@ -295,7 +295,7 @@ class ReportAnswers(EffectAnswers, ClusterAnswers):
         >>> found.problems
         ()
         """
-        looked_at = misfit and self.posterior.n_draws > 1 and self.posterior.prior is None
+        looked_at = misfit and self.posterior.n_draws > 1
         return check(self, self.misfit() if looked_at else None)
 
     @needs_rows

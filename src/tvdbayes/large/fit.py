@@ -34,7 +34,7 @@ def require_options(options: Options, model: Model) -> None:
         f"divergence={options.divergence!r}": options.divergence != TVD(),
         f"refine={options.refine!r}": options.refine == "reweight",
         "network=": options.network is not None,
-        "alpha=": options.prior is not None,
+        "alpha=": options.alpha > 0,
         "device=": options.device is not None,
         "resume=": options.resume is not None,
         "clusters=": options.clusters is not None,

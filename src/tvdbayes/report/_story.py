@@ -110,6 +110,10 @@ class Story:
         return "Equal rows are in one line, and count says how many they are."
 
 
+_MOST_VALUES = 200
+"""Text with more values than this, those of a base measure say, would hardly be read."""
+
+
 class Call(NamedTuple):
     """Python that makes a fit again.
 
@@ -160,6 +164,8 @@ def code_of(value: object) -> str | None:
     if value is None or isinstance(value, int | float | str):
         return repr(value)
     kind = type(value)
+    if isinstance(value, tuple | dict) and len(value) > _MOST_VALUES:
+        return None
     if isinstance(value, tuple):
         parts, form = [("", part) for part in value], "({},)" if len(value) == 1 else "({})"
     elif isinstance(value, dict):

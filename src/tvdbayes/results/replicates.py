@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
-from tvdbayes.data.cells import Cells
+from tvdbayes.data.cells import Cells, places
 from tvdbayes.objective import Layout
 from tvdbayes.objective.partitions import learn_bins_of_tables
+from tvdbayes.results.base_measure import tabulated
 from tvdbayes.results.makers import AbstractMaker, Made
 from tvdbayes.results.rows import layout_of, masses_of, minimiser, surprise_of_dropped, unexplained
 from tvdbayes.results.side_by_side import SideBySide
@@ -85,11 +85,7 @@ def replicate(
 
     ``levels`` (L, n_x) holds the weight of each x row in each level of a factor.
     """
-    if posterior.prior is not None:
-        raise SettingsError(
-            "What chance leaves unexplained is not known for a fit with a prior, whose mass is no "
-            "data. Fit without alpha= to ask for misfit, rows or sensitivity."
-        )
+    posterior = tabulated(posterior)
     cells = posterior.cells
     shares = np.zeros((0, cells.n_x)) if levels is None else levels
     n = int(np.clip(_MOST_ROWS // max(cells.n_obs, 1), _FEWEST, n_replicates))
@@ -108,7 +104,8 @@ def replicate(
             made = maker.make(numbers)
             table, counts, random = made.table, made.counts, made.random
             here, even = layout.rebind(table), counts / counts.sum(0)
-            fitted = plan.minimisers(np.column_stack([random, even]), table)
+            both = np.column_stack([random, even])
+            fitted = plan.minimisers(*_with_prior(posterior, table, both, numbers))
             theta = np.split(here.bound.from_user(fitted), 2, axis=1)
             excess = random * masses_of(here, theta[0], random).score
             truth = here.bound.from_user(np.repeat(posterior.minimiser[:, None], len(numbers), 1))
@@ -141,6 +138,32 @@ def chance_without_refits(posterior: Posterior, n_replicates: int) -> Array:
         here, counts = layout.rebind(made.table), made.counts
         at = np.repeat(minimiser(layout, posterior), n_replicates, axis=1)
         return unexplained(here, at, counts / counts.sum(0))
+
+
+def _with_prior(
+    posterior: Posterior, table: Cells, p: Array, numbers: range | None = None
+) -> tuple[Array, Cells]:
+    """Tables p (m, B), and the mass of the prior beside them, which every fit takes in.
+
+    With the ``numbers`` of replicates the first half of the tables are reweighted at random, so
+    that the prior is, too; the others hold it as it is.
+    """
+    prior = posterior.prior
+    if prior is None:
+        return p, table
+    assert not callable(prior.base_measure)
+    n_obs = posterior.cells.n_obs
+    rows = replace(prior.base_measure, counts=prior.base_measure.p * prior.alpha)
+    joint = table.merge(rows)
+    mass = np.zeros((joint.n_cells, p.shape[1]))
+    mass[places(joint, table)] = n_obs * p
+    own = np.repeat(rows.counts[:, None], p.shape[1], axis=1)
+    for j, number in enumerate(numbers or ()):
+        rng = Stream.generator(posterior.seed, Stream.REPLICATE_PRIOR, number)
+        own[:, j] = rng.standard_gamma(rows.counts)
+        mass[:, j] *= rng.standard_gamma(n_obs) / n_obs
+    mass[places(joint, rows)] += own
+    return mass / mass.sum(0), joint
 
 
 def _maker(posterior: Posterior, layout: Layout) -> AbstractMaker:
@@ -203,8 +226,9 @@ def _surprise(
     some = np.flatnonzero(dropped > 0)
     if some.size:
         refit = theta.copy()
-        mass = p[:, some] * kept[:, some]
-        refit[:, some] = weighted_fits(layout, mass, theta[:, some], posterior.ridge)
+        mass, table = _with_prior(posterior, layout.cells, p[:, some] * kept[:, some])
+        here = layout if table is layout.cells else layout.rebind(table)
+        refit[:, some] = weighted_fits(here, mass, theta[:, some], posterior.ridge)
         surprise = judged(refit)[0]
     return np.where(counts > 0, surprise, 0.0).max(0), dropped
 

@@ -17,9 +17,10 @@ import numpy as np
 from tvdbayes._errors import DataError, MemoryBudgetError, SettingsError
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes._validate import whole_number
-from tvdbayes.data.cells import Cells
+from tvdbayes.data.cells import Cells, places
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.predictors import dependent_columns
+from tvdbayes.results.base_measure import tabulated
 from tvdbayes.results.laws import Block, blocks, law_of
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.plan import AbstractPlan, draws_of
@@ -265,7 +266,13 @@ def without(
     plan: AbstractPlan, posterior: Posterior, removed: IntArray, n_draws: int
 ) -> tuple[Array, Array]:
     """Draws (B, d), robust and ordinary, without so many units (u,) of each kind."""
-    cells, weights = posterior.cells, posterior.weights
+    # The mass of a prior is part of what is reweighted, and is never left out.
+    weights, data = plan.setup.weights, posterior.cells
+    cells = weights.cells
+    if cells is not data:
+        line = np.zeros(cells.n_cells, removed.dtype)
+        line[places(cells, data)] = removed
+        removed = line
     p, kept = weights.draw_without(posterior.seed, removed, n_draws)
     # Cells and x rows without any rows are gone.
     if kept.size == cells.n_cells:
@@ -282,11 +289,8 @@ def _held_out(
     progress: Progress | None,
 ) -> HeldOut:
     """Hold out each line (u,) of `removed` in turn; `counts` are the units that it stands for."""
-    if posterior.prior is not None:
-        raise SettingsError(
-            "Rows cannot be held out of a fit with a prior, whose mass is no row. Fit without."
-        )
     whole_number("n_draws", n_draws, 1)
+    posterior = tabulated(posterior)
     cells, weights = posterior.cells, posterior.weights
     fits: list[list[tuple[Scores, Array]]] = [[], []]
     by_fold = {name: np.full((len(removed), cells.n_cells), np.nan) for name in _PROPER}

@@ -14,6 +14,8 @@ import numpy as np
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, Library
+from tvdbayes.data.cells import places
+from tvdbayes.results.base_measure import tabulated
 from tvdbayes.results.rows import cell_scores, most_suspicious
 from tvdbayes.sampling.execution import single_threaded
 from tvdbayes.sampling.plan import AbstractPlan, solve_tables
@@ -194,7 +196,9 @@ def sensitivity(
 
 
 def _profile(plan: AbstractPlan, posterior: Posterior, index: int, noise: float) -> Sensitivity:
-    layout = plan.robust.layout
+    # Which shares of the rows are wrong is asked of the data, without the mass of a prior.
+    robust = plan.on(posterior.cells)[0]
+    layout = robust.layout
     p, d = layout.cells.p[:, None], layout.bound.n_params
     estimate = float(posterior.estimate[index])
     spread = float(posterior.draws[:, index].std()) if posterior.n_draws > 1 else 0.0
@@ -211,7 +215,7 @@ def _profile(plan: AbstractPlan, posterior: Posterior, index: int, noise: float)
         for at in order:
             held = start[:, 0].copy()
             held[index] = values[at] / unit
-            problem = replace(plan.robust, reference=held, pinned=pinned).on(p)
+            problem = replace(robust, reference=held, pinned=pinned).on(p)
             start = newton(problem, held[:, None]).theta
             distance[at] = problem.distance(start)[0]
     share = np.clip((distance - noise) / (1 - noise), 0.0, 1.0)
@@ -274,10 +278,7 @@ def drop_worst(
     wanted = np.asarray(shares, float)
     if wanted.ndim != 1 or not wanted.size or not ((wanted >= 0) & (wanted < 1)).all():
         raise SettingsError(f"shares must be numbers from 0 to below 1; got {shares!r}.")
-    if posterior.prior is not None:
-        raise SettingsError(
-            "Rows cannot be left out of a fit with a prior, whose mass is no row. Fit without."
-        )
+    posterior = tabulated(posterior)
     cells, scores = posterior.cells, cell_scores(posterior)
     order = most_suspicious(scores.surprise, scores.score)
     with single_threaded():
@@ -285,8 +286,11 @@ def drop_worst(
         plan, p = plan_of(posterior).uncentred(), cells.p[order, None]
         # Tables without the given shares of mass, taken from the cells in this order.
         taken = np.clip(wanted - (np.cumsum(p, axis=0) - p), 0.0, p)
-        kept = np.empty(taken.shape)
-        kept[order] = p - taken
+        # The mass of a prior is no row, and stays.
+        whole = plan.robust.layout.cells
+        kept = np.repeat(whole.p[:, None], taken.shape[1], axis=1)
+        kept[places(whole, cells)[order]] -= taken * (cells.n_obs / whole.n_obs)
+        kept = np.maximum(kept, 0.0)
         solved = solve_tables(plan, kept / kept.sum(0))
     means = (posterior.draws.mean(0), posterior.kld_draws.mean(0)) if posterior.n_draws else ()
     estimates = solved.robust.theta.T, solved.likelihood.theta.T

@@ -220,6 +220,25 @@ def grid(name: str, value: Any) -> Any:
     return value
 
 
+def base_measure(name: str, value: Any) -> Any:
+    """A table of cells, a function, "fit", or None; rows in the columns of the data as a dict."""
+    from tvdbayes.data.cells import Cells
+    from tvdbayes.data.sources import open_data
+
+    if value is None or callable(value) or isinstance(value, Cells) or _is_fit(value):
+        return value
+    try:
+        native = open_data(value).native
+    except DataError as error:
+        raise type(error)(f"{name}=: {error}") from error
+    columns = native.to_dict(as_series=False)
+    return {str(column): tuple(values) for column, values in columns.items()}
+
+
+def _is_fit(value: Any) -> bool:
+    return isinstance(value, str) and value == "fit"
+
+
 def list_of(convert: Callable[[str], Any]) -> Callable[[str], Any]:
     """From text with commas to a tuple."""
     return lambda text: tuple(map(convert, text.split(",")))

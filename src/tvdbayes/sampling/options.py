@@ -128,10 +128,11 @@ class Options:
         ),
     ] = 0.0
     base_measure: Annotated[
-        "Cells | BaseMeasure | None",
+        "Cells | BaseMeasure | dict[str, tuple[Any, ...]] | Literal['fit'] | None",
         Option(
-            "What the prior expects to see: a file of rows with the columns of the data.",
-            metavar="FILE",
+            "What the prior expects to see: fit, the likelihood fit, which is the default; or a "
+            "file of rows with the columns of the data.",
+            *(kind.base_measure, "fit|FILE"),
         ),
     ] = None
     n_atoms: Annotated[
@@ -264,10 +265,7 @@ class Options:
         if self.base_measure is not None and not self.alpha:
             raise SettingsError("base_measure= needs alpha= above 0: how many rows it counts for.")
         if self.base_measure is None and self.alpha:
-            raise SettingsError(
-                f"alpha={self.alpha} asks for a prior, so base_measure= must be given: what the "
-                "prior expects to see."
-            )
+            object.__setattr__(self, "base_measure", "fit")
         if self.alpha and self.grouped:
             raise SettingsError(NO_PRIOR_WITH_UNITS)
 
@@ -279,11 +277,13 @@ class Options:
 
     @property
     def prior(self) -> "Prior | None":
-        """The Dirichlet-process prior, if any."""
+        """The Dirichlet-process prior, if there is one that needs no further data."""
         from tvdbayes.sampling.weights import Prior
 
         base = self.base_measure
-        return None if base is None else Prior(self.alpha, base, self.n_atoms)
+        if base is None or isinstance(base, str | dict):
+            return None
+        return Prior(self.alpha, base, self.n_atoms)
 
     @property
     def of_draws(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes.data.cells import Cells
+from tvdbayes.data.cells import Cells, places
 from tvdbayes.objective import Layout, Objective, at_boundary
 from tvdbayes.objective.divergences import KLD
 from tvdbayes.sampling.closest import NewtonPlan
@@ -172,12 +172,24 @@ class TrimmedPlan(AbstractPlan):
             return np.ones(cells.n_cells)
         if self.setup.drawn:
             # Atoms of a prior that are drawn anew are no rows, and keep their mass.
-            known = dict(zip(_keys(self.robust.layout.cells), self.rows.share, strict=True))
-            return np.array([known.get(key, 1.0) for key in _keys(cells)])
+            share, known = np.ones(cells.n_cells), places(cells, self.robust.layout.cells)
+            share[known[known >= 0]] = self.rows.share[known >= 0]
+            return share
         layout = replace(layout, fold=False)
         start = self.start
         layout = _worth(layout, self.rows.worth)
-        return trimmed_fit(layout, start.likelihood_fit, start.closest, self.penalty)[1].share
+        least = self._mass_of_prior(cells)
+        return trimmed_fit(layout, start.likelihood_fit, start.closest, self.penalty, least)[
+            1
+        ].share
+
+    def _mass_of_prior(self, cells: Cells) -> Array | float:
+        """The share of each cell of another table that is the mass of the prior."""
+        whole = self.robust.layout
+        if whole.cells is whole.scale_on:
+            return 0.0
+        at, mass = places(whole.cells, cells), _mass_of_prior(whole) * whole.cells.counts
+        return np.where(at >= 0, mass[at], 0.0) / cells.counts
 
     @property
     def ridge(self) -> float:
@@ -189,8 +201,7 @@ class TrimmedPlan(AbstractPlan):
         cells, data = self.robust.layout.cells, self.robust.layout.scale_on
         if cells is data:
             return self.rows
-        at = {key: number for number, key in enumerate(_keys(cells))}
-        held = np.array([at[key] for key in _keys(data)])
+        held = places(cells, data)
         prior = np.broadcast_to(_mass_of_prior(self.robust.layout), cells.n_cells)[held]
         share = (self.rows.share[held] - prior) / (1 - prior)
         far = np.zeros(data.n_x, bool)
@@ -344,10 +355,6 @@ def _mass_of_prior(layout: Layout) -> Array | float:
     cells, data = layout.cells, layout.scale_on
     if cells is data:
         return 0.0
-    rows = dict(zip(_keys(data), data.counts, strict=True))
-    return 1 - np.array([rows.get(key, 0.0) for key in _keys(cells)]) / cells.counts
-
-
-def _keys(cells: Cells) -> list[bytes]:
-    rows = np.column_stack([cells.x, cells.offset, cells.trials])[cells.x_index]
-    return [line.tobytes() for line in np.column_stack([rows, cells.y])]
+    rows = np.zeros(cells.n_cells)
+    rows[places(cells, data)] = data.counts
+    return 1 - rows / cells.counts

@@ -80,6 +80,7 @@ class Stream:
     FOLDS = 8
     TRAINING = 9
     ROWS = 10
+    REPLICATE_PRIOR = 11
 
     @staticmethod
     def generator(seed: int, stream: int, block: int = 0) -> np.random.Generator:
@@ -183,13 +184,17 @@ class Prior:
         """Whether the atoms must be drawn, because the base measure is a function."""
         return callable(self.base_measure)
 
-    def absorb(self, cells: Cells, rng: np.random.Generator) -> Cells:
-        """The table with the prior's mass added: exactly, or by a sample if it must be drawn."""
+    def rows(self, cells: Cells, rng: np.random.Generator) -> Cells:
+        """What the prior counts for: `alpha` rows, exactly, or a sample if it must be drawn."""
         base = self.base_measure
         if callable(base):
             x, y = _draw_atoms(base, rng, max(self.n_atoms, _SAMPLE), cells)
             base = Cells.from_rows(x, y, names=cells.names)
-        return cells.merge(replace(base, counts=base.p * self.alpha))
+        return replace(base, counts=base.p * self.alpha)
+
+    def absorb(self, cells: Cells, rng: np.random.Generator) -> Cells:
+        """The table with the rows of the prior added."""
+        return cells.merge(self.rows(cells, rng))
 
 
 def _draw_atoms(

@@ -140,12 +140,12 @@ def _make_prior(taken: Fields) -> Prior:
 def _take_options(options: Options) -> Fields:
     """The options on which draws depend; the prior holds the base measure."""
     taken = {name: getattr(options, name) for name, option in OPTIONS.items() if option.draws}
-    return {**taken, "base_measure": options.prior}
+    return {**taken, "base_measure": options.prior or options.base_measure}
 
 
 def _make_options(taken: Fields) -> Options:
-    prior = taken.get("base_measure")
-    return Options(**{**taken, "base_measure": prior and prior.base_measure})
+    base = taken.get("base_measure")
+    return Options(**{**taken, "base_measure": getattr(base, "base_measure", base)})
 
 
 _BASE = ("x", "y", "counts", "offset", "trials")
