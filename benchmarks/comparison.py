@@ -338,9 +338,9 @@ its coefficients are posterior means. glmrob has Mqle as its default; other meth
 data are shown too. It gives standard errors, and intervals are 1.645 of them to either side; so
 does robmixglm, a mixture of rows from the model and outliers, here on one core and from 5 random
 starts in place of its 50. regmmd (regression by maximum mean discrepancy) has the settings of its
-README and no intervals. OWL (optimistically weighted likelihood) has no intervals either; it is told
-the true share of wrong rows, a tenth where nobody knows, and its Poisson regression is a few lines
-of ours over scikit-learn's.
+README and no intervals. OWL (optimistically weighted likelihood) has no intervals either; it is
+told the true share of wrong rows, a tenth where nobody knows, and its Poisson regression is a few
+lines of ours over scikit-learn's.
 
 Which rows are wrong: tvdbayes flags by `fit.rows()`; OWL and glmrob by weights under a half;
 robmixglm by a probability over a half of being an outlier. cleanlab is confident learning over its
