@@ -1,6 +1,7 @@
 """The site: pages in Markdown, code cells run when it is built, warnings are errors."""
 
 import os
+import runpy
 import shutil
 from pathlib import Path
 
@@ -28,6 +29,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
     "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
 ]
@@ -102,6 +104,7 @@ def pages_of_the_repository(_app) -> None:
     shutil.copytree(RESULTS, HERE / "results", dirs_exist_ok=True)
     for name in ("CHANGELOG", "CONTRIBUTING", "ARCHITECTURE"):
         shutil.copy(HERE.parent / f"{name}.md", HERE / f"{name.lower()}.md")
+    (HERE / "api" / "messages.md").write_text(runpy.run_path(HERE / "messages.py")["page"]())
 
 
 def links_within_the_site(_app, _name, source) -> None:
