@@ -65,7 +65,7 @@ def _by_coefficient(fit: AbstractFit) -> bool:
 
 def _search(fit: AbstractFit) -> Found:
     ends = fit.posterior.model.predictor.ends
-    searches = {"search": fit.status, "ordinary search": fit.posterior.kld_status}
+    searches = {"search": fit.status, "likelihood search": fit.posterior.kld_status}
     for about, status in searches.items():
         n, gone, uncertain = len(status), int((status == Status.SEPARATED).sum()), unsure(status)
         if gone:
@@ -197,7 +197,7 @@ def _difference(fit: AbstractFit) -> Found:
     text = comparison(fit.posterior, differs)
     if differs.any():
         text += " See rows() and the columns diff of summary()."
-    yield "note" if differs.any() else "good", "ordinary fit", text
+    yield "note" if differs.any() else "good", "likelihood fit", text
 
 
 def _others(fit: AbstractFit) -> Found:
@@ -219,10 +219,11 @@ class ReportAnswers(EffectAnswers, ClusterAnswers):
 
         Lines that depend on chance are false alarms on at most 5 % of clean data sets each:
         ``search``, ``ties`` (a nearly flat range at least 1.4 posterior deviations wide),
-        ``draws`` (a second mode), ``far rows`` (these contradict the others, or decide), ``ordinary
-        fit`` (a simultaneous interval for all coefficients excludes 0, and the difference is at
-        least half a posterior deviation), ``family`` (another one explains more) and ``misfit``
-        (its lower bound is above 0). The measured shares are in benchmarks/results/statements.md.
+        ``draws`` (a second mode), ``far rows`` (these contradict the others, or decide),
+        ``likelihood fit`` (a simultaneous interval for all coefficients excludes 0, and the
+        difference is at least half a posterior deviation), ``family`` (another one explains more)
+        and ``misfit`` (its lower bound is above 0). The measured shares are in
+        benchmarks/results/statements.md.
         The lines ``rows used``, ``groups``, ``bins``, ``rounding`` and the number of draws are
         facts about the fit.
 
@@ -232,7 +233,7 @@ class ReportAnswers(EffectAnswers, ClusterAnswers):
         >>> fit = tb.fit("visits ~ age", tb.example_data(wrong=0.1), n_draws=50)
         >>> found = fit.check(misfit=False)
         >>> [finding.about for finding in found.findings if finding.level == "note"]
-        ['rows used', 'draws', 'ordinary fit']
+        ['rows used', 'draws', 'likelihood fit']
         >>> found.problems
         ()
         """

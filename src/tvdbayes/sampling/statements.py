@@ -62,7 +62,7 @@ class Rule:
 
 RULES = (
     Rule("search", "a draw has no certified minimum, or its optimum at infinity", FALSE_ALARM),
-    Rule("ordinary search", "the same for the likelihood fit", FALSE_ALARM),
+    Rule("likelihood search", "the same for the likelihood fit", FALSE_ALARM),
     Rule("sampling", "there are fewer than 20 clusters", None),
     Rule("groups", "groups are smaller, or fewer, than the method needs", None),
     Rule(
@@ -79,7 +79,7 @@ RULES = (
     Rule("ties", "a nearly flat range is at least 1.4 posterior deviations wide", FALSE_ALARM),
     Rule("draws", "over 1 % of the draws lie more than 6 deviations from the others", FALSE_ALARM),
     Rule(
-        "ordinary fit",
+        "likelihood fit",
         "a simultaneous 95 % interval of the difference excludes 0, and it is at least "
         "three quarters of a posterior deviation",
         FALSE_ALARM,
@@ -330,7 +330,7 @@ def warn_of(posterior: "Posterior", rescued: bool, alone: int) -> None:
             SeparationWarning,
         )
     _warn_of_edges(posterior)
-    for label, status in (("", posterior.status), ("ordinary (KLD) ", posterior.kld_status)):
+    for label, status in (("", posterior.status), ("likelihood (KLD) ", posterior.kld_status)):
         gone = int((status == Status.SEPARATED).sum())
         if gone:
             held = posterior.ridge > 0 and not label
