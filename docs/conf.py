@@ -38,6 +38,8 @@ templates_path = ["_templates"]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
+# Quotation marks stay as they are written: messages and code are searched and copied.
+smartquotes = False
 
 # Code cells run on every build, in a kernel that draws sharp pictures; one that fails ends it.
 nb_execution_mode = "force"

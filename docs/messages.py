@@ -109,7 +109,7 @@ def page() -> str:
         "",
         f"All {len(found)} messages of errors and warnings that stand in the source, read from it "
         f"when this page was built. {OPEN} stands for what is filled in: names, numbers, and what "
-        "to do where that depends on the data. Search the page for words of yours; most messages "
+        "to do where that depends on the data. Search the page for words of the message; most "
         "end with what to do. [Errors and warnings](errors.md) explains the classes.",
     ]
     for section in [*ROOMS.values(), "Everything else"]:

@@ -337,8 +337,8 @@ def test_a_wild_prediction_does_not_stretch_the_axes():
 
 def test_calibration_says_in_words_what_it_shows():
     assert str(a_calibration()).startswith("Seen and predicted agree in 5 of 5 bins (")
-    assert "in 0 of 5 bins; predicted 5 too high (" in str(a_calibration(0.2))
-    assert "in 0 of 5 bins; predicted 5 too low (" in str(a_calibration(-0.2))
+    assert "in 0 of 5 bins; 5 predicted too high (" in str(a_calibration(0.2))
+    assert "in 0 of 5 bins; 5 predicted too low (" in str(a_calibration(-0.2))
     assert "typically reach 0.1 to either side" in str(a_calibration())
     unknown = np.full(5, np.nan)
     assert "too few rows" in str(replace(a_calibration(), low=unknown, high=unknown))

@@ -312,6 +312,8 @@ def draw_misfit(misfit: Misfit) -> Picture:
         "The unexplained share of these data beside what chance alone would leave: the share that "
         "data of the model's own making leave unexplained."
     )
+    if misfit.wrong_is_clear:
+        caption += " The part beyond chance is careful; the share of wrong rows is an estimate."
     return _picture("misfit", misfit, alt=alt, caption=caption, height=3.0)
 
 

@@ -254,8 +254,8 @@ class Calibration:
         within = float(np.median((self.high - self.low)[known])) / 2
         sides = {"low": int(low.sum()), "high": int(high.sum())}
         text = f"Seen and predicted agree in {n - sum(sides.values())} of {n} bins"
-        wrong = [f"{number} too {side}" for side, number in sides.items() if number]
-        off = f"; predicted {' and '.join(wrong)}" if wrong else ""
+        wrong = [f"{number} predicted too {side}" for side, number in sides.items() if number]
+        off = f"; {', '.join(wrong)}" if wrong else ""
         return f"{text}{off} (intervals typically reach {within:.2g} to either side)."
 
 
