@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # uv installs in a third of the time that pip takes.
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python
 
-.PHONY: demo figure docs test test-all test-fast test-slow test-browser test-spark test-ray mutants bench \
+.PHONY: demo figure docs five-ways test test-all test-fast test-slow test-browser test-spark test-ray mutants bench \
         bench-quick lint types layers packages sbom test-lowest installed kernel sanitize clean
 
 demo: $(VENV)/.installed
@@ -25,6 +25,10 @@ figure: $(VENV)/.installed
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	$(BIN)/python docs/links.py docs/_build/html
+
+# The five ways by which people come, each in a fresh environment, beside what `make docs` has built.
+five-ways: $(VENV)/.installed-docs
+	$(BIN)/python docs/five_ways.py
 
 # Types are checked on a core that the tests leave idle at times.
 test: $(VENV)/.installed-test
@@ -145,4 +149,4 @@ $(VENV)/.installed-ray: pyproject.toml | $(BIN)/uv
 installed: $(VENV)/.installed-test $(VENV)/.installed-docs $(VENV)/.installed-ray
 
 clean:
-	rm -rf $(VENV) demo docs/_build docs/results docs/api/generated
+	rm -rf $(VENV) demo docs/_build docs/results docs/api/generated docs/api/messages.md

@@ -144,6 +144,9 @@ R = """
 suppressPackageStartupMessages(library(robustbase))
 lines <- NULL
 flags <- list()
+# robmixglm opens a debugger where a search fails, which ends a script.
+unlockBinding("browser", baseenv())
+assign("browser", function(...) stop("a search failed"), baseenv())
 clock <- function(work, seed) {{
   set.seed(seed)
   start <- proc.time()[["elapsed"]]
@@ -162,8 +165,8 @@ attempt <- function(row, data, work) {{
     if (length(found) == nrow(d)) flags[[row]] <<- found
   }}
   said <- if (stopped[1]) runs[[1]]$found else ""
-  # robmixglm lists its share of outliers below the coefficients, and no error of it.
-  table <- if (stopped[1]) cbind(NA, NA) else na.omit(coef(summary(runs[[1]]$found))[, 1:2])
+  # robmixglm lists its share of outliers below the coefficients.
+  table <- if (stopped[1]) cbind(NA, NA) else coef(summary(first))[names(coef(first)), 1:2]
   off <- function(run) max(abs(coef(run$found)[rownames(table)] - table[, 1]) / table[, 2])
   apart <- sapply(runs[!stopped], off)
   lines <<- rbind(lines, data.frame(
@@ -219,28 +222,36 @@ def by_r(problem):
         stopped = [part["stopped"].iloc[0] for part in both]
         apart = np.nan_to_num([part["apart"].iloc[0] for part in both])
         first, second = problem.labels
-        if both[1]["stopped"].iloc[0] and both[1]["estimate"].isna().any():
-            notes.append(f"{row} ends in an error: {str(both[1]['said'].iloc[0]).rstrip('.')}.")
+        failed = {
+            label: str(part["said"].iloc[0]).rstrip(".")
+            for label, part in zip(problem.labels, both, strict=True)
+            if part["estimate"].isna().any()
+        }
+        if failed:
+            notes += [
+                f"{row} ends in an error ({label}): {said}." for label, said in failed.items()
+            ]
         elif max(stopped) > 0 or apart.max() > 0.1:
             notes.append(
                 f"{row} starts at random: of four seeds, {stopped[0]} ({first}) and {stopped[1]} "
                 f"({second}) end in an error, and estimates lie up to {apart[0]:.1f} and "
                 f"{apart[1]:.1f} standard errors apart."
             )
-        if not any(part["estimate"].isna().any() for part in both):
-            middles = [part["estimate"].to_numpy() for part in both]
-            halves = [Z * part["error"].to_numpy() for part in both]
-            results[row] = (
-                *(Found(m, m - h, m + h) for m, h in zip(middles, halves, strict=True)),
-                both[1]["seconds"].iloc[0],
-            )
-    said = (f"{row}, weight under a half" if row.startswith("glm") else row for row in flags)
+        if not failed:
+            results[row] = (*map(_found, both), both[1]["seconds"].iloc[0])
+    names = (f"{row}, weight under a half" if row.startswith("glm") else row for row in flags)
     seconds = table[table["data"] == "wrong"].groupby("row")["seconds"].first()
     found = {
         name: (flags[row].to_numpy(bool), seconds[row])
-        for name, row in zip(said, flags, strict=True)
+        for name, row in zip(names, flags, strict=True)
     }
     return results, notes, found
+
+
+def _found(part):
+    """Coefficients of R, with intervals where there are standard errors."""
+    middle, half = part["estimate"].to_numpy(), Z * part["error"].to_numpy()
+    return Found(middle, middle - half, middle + half) if np.isfinite(half).all() else Found(middle)
 
 
 def robustbase():

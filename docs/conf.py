@@ -1,6 +1,7 @@
 """The site: pages in Markdown, code cells run when it is built, warnings are errors."""
 
 import os
+import runpy
 import shutil
 from pathlib import Path
 
@@ -28,6 +29,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
     "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
 ]
@@ -36,6 +38,8 @@ templates_path = ["_templates"]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
+# Quotation marks stay as they are written: messages and code are searched and copied.
+smartquotes = False
 
 # Code cells run on every build, in a kernel that draws sharp pictures; one that fails ends it.
 nb_execution_mode = "force"
@@ -102,6 +106,7 @@ def pages_of_the_repository(_app) -> None:
     shutil.copytree(RESULTS, HERE / "results", dirs_exist_ok=True)
     for name in ("CHANGELOG", "CONTRIBUTING", "ARCHITECTURE"):
         shutil.copy(HERE.parent / f"{name}.md", HERE / f"{name.lower()}.md")
+    (HERE / "api" / "messages.md").write_text(runpy.run_path(HERE / "messages.py")["page"]())
 
 
 def links_within_the_site(_app, _name, source) -> None:

@@ -27,8 +27,9 @@ class Page(HTMLParser):
 
 
 def pages_of(site: Path) -> list[Path]:
-    """The pages, without those that come with the theme."""
-    return sorted(path for path in site.rglob("*.html") if "_static" not in path.parts)
+    """The pages, without those that come with the theme and listings of the source."""
+    own = (path for path in site.rglob("*.html") if not {"_static", "_modules"} & {*path.parts})
+    return sorted(own)
 
 
 def broken(site: Path) -> list[str]:

@@ -7,10 +7,7 @@
 import contextlib
 import io
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -91,11 +88,37 @@ def written(text: str) -> str:
 
 
 def picture() -> None:
-    """The first figure, by the command that anyone can run."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = ["reproduce", "figure-1", "--mode", "corrected", "--out", folder]
-        subprocess.run([sys.executable, "-m", "tvdbayes", *command], check=True)
-        shutil.copy(Path(folder) / "figure-1" / "corrected" / "figure.png", DOCS / "figure_1.png")
+    """Counts with wrong ones among them: both fitted models, and both posteriors of the mean."""
+    import numpy as np
+    from matplotlib.figure import Figure
+    from scipy.stats import poisson
+
+    import tvdbayes as tb
+    from tvdbayes.plots._style import CHANCE, FLAGGED, INK, ORDINARY, ROBUST, axes_for
+
+    rng, n, n_wrong, truth = np.random.default_rng(1), 400, 40, 3.0
+    y = rng.poisson(truth, n)
+    y[:n_wrong] += 15
+    fit = tb.fit("y ~ 1", {"y": y})
+    means = ((ROBUST, np.exp(fit.draws[:, 0])), (ORDINARY, np.exp(fit.kld_draws[:, 0])))
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    left, right = map(axes_for, figure.subplots(1, 2))
+    at = np.arange(y.max() + 1)
+    good, wrong = (np.bincount(part, minlength=len(at)) / n for part in (y[n_wrong:], y[:n_wrong]))
+    left.bar(at, good, color=CHANCE, alpha=0.5, label="good rows")
+    left.bar(at, wrong, bottom=good, color=FLAGGED, alpha=0.7, label="wrong rows")
+    for style, draws in means:
+        looks = {"label": f"{style.label} fit", "markersize": 4, **style.looks}
+        left.plot(at, poisson.pmf(at, draws.mean()), style.line, **looks)
+        edges = np.linspace(draws.min(), draws.max(), 25)
+        shown = {"color": style.colour, "alpha": 0.45, "label": f"{style.label} fit"}
+        right.hist(draws, edges, density=True, **shown)
+    right.axvline(truth, color=INK, linestyle=":", label="truth")
+    left.set(title="Counts, and both fitted models", xlabel="count", ylabel="share of rows")
+    right.set(title="Posterior of the mean", xlabel="mean of the good counts", yticks=[])
+    for ax in (left, right):
+        ax.legend(frameon=False, fontsize=9)
+    figure.savefig(DOCS / "picture_first.png", dpi=150)
 
 
 if __name__ == "__main__":

@@ -368,7 +368,7 @@ def test_uncertified_draws_are_counted_in_a_warning(counts):
     (words,) = told(3, status=True)
     assert words.startswith("3 of 200 draws ended without a certified minimum")
     (words,) = told(150, kld_status=True)
-    assert words.startswith("150 of 200 ordinary (KLD) draws")
+    assert words.startswith("150 of 200 likelihood (KLD) draws")
 
 
 def test_draws_of_every_block_are_those_of_their_number():

@@ -195,7 +195,7 @@ def test_out_writes_fit_draws_rows_and_report(folder, frame):
     fit = tb.load(out / "fit.tvd")
     draws = exactly(out / "draws.csv")
     assert np.array_equal(draws["robust:age"], fit.draws[:, 1])
-    assert np.array_equal(draws["ordinary:Intercept"], fit.kld_draws[:, 0])
+    assert np.array_equal(draws["likelihood:Intercept"], fit.kld_draws[:, 0])
     rows = pd.read_csv(out / "rows.csv")
     assert np.array_equal(rows["hits"], frame["hits"])
     assert np.array_equal(rows["row"], np.arange(240))

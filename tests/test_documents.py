@@ -56,6 +56,26 @@ def test_the_paper_cites_what_its_bibliography_lists():
         assert f"\n# {section}\n" in paper
 
 
+@pytest.mark.parametrize(
+    "page",
+    [path for path in sorted((ROOT / "docs" / "tutorials").glob("*.md")) if path.stem != "index"],
+)
+def test_a_tutorial_is_a_notebook_to_download(page):
+    text = page.read_text()
+    assert f"{{nb-download}}`Download this page as a notebook <{page.stem}.ipynb>`" in text
+    assert text.index("{nb-download}") < text.index("{code-cell}")
+
+
+def test_the_five_ways_quote_what_the_pages_say(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    ways = runpy.run_path(str(ROOT / "docs" / "five_ways.py"))["WAYS"]
+    quoted = [quote for way in ways.values() for step in way.steps for quote in step.says]
+    assert len(ways) == 5
+    assert len(quoted) > 5
+    for name, words in quoted:
+        assert words in " ".join((ROOT / "docs" / name).read_text().split())
+
+
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "SECURITY.md"])
 def test_links_of_the_repository_lead_somewhere(name):
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", (ROOT / name).read_text())

@@ -345,7 +345,7 @@ def test_poisson_corrected_has_the_robust_methods_at_the_truth():
         assert found[f"{method}|log, clean rows"][0] < found["KLD|log, clean rows"][0]
     for method in ("KLD", "Bayes"):
         assert found[f"{method}|abs_diff"][0] > 1.5
-        # On wrong rows the ordinary fit is the less surprised one: no score is best for all.
+        # On wrong rows the likelihood fit is the less surprised one: no score is best for all.
         assert found[f"{method}|log"][0] < found["TVD|log"][0]
 
 

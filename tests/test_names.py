@@ -16,7 +16,7 @@ from tvdbayes.formula.matrix import alias_of, as_written, column_of, quoted, rea
 
 
 def fit_to(formula, data, n_draws=2, **options):
-    """An ordinary fit, which is quick: what is tested here comes before the search."""
+    """An likelihood fit, which is quick: what is tested here comes before the search."""
     return tb.fit(formula, data, divergence="kld", n_draws=n_draws, **options)
 
 

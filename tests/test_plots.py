@@ -2,6 +2,7 @@
 
 import io
 import sys
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -230,7 +231,7 @@ def test_intervals_of_coefficients_are_quantiles_of_the_draws():
     assert [label.get_text() for label in ax.get_yticklabels()] == ["age", "dose"]
     for colour, label, these in (
         (BLUE, "robust", draws[:, 1:3]),
-        (VERMILLION, "ordinary (likelihood)", draws[:, 1:3] + 0.3),
+        (VERMILLION, "likelihood", draws[:, 1:3] + 0.3),
     ):
         found = segments(ax, colour)
         assert np.allclose(found[:, :, 0].T, np.quantile(these, [0.1, 0.9], axis=0))
@@ -302,7 +303,7 @@ def test_bars_hang_from_the_expected_curve():
     for bar, begin, low, high in zip(band, top, record.low, record.high, strict=True):
         ends = bar.get_y(), bar.get_y() + bar.get_height()
         assert np.allclose(ends, (begin - np.sqrt(high), begin - np.sqrt(low)))
-    for label in ("expected: robust", "expected: ordinary (likelihood)"):
+    for label in ("expected: robust", "expected: likelihood"):
         assert np.allclose(line(ax, label).get_ydata(), top)
     assert "square root" in ax.get_ylabel()
     assert ax.get_xlabel() == "visits"
@@ -322,10 +323,31 @@ def test_rootograms_of_other_bars_are_refused():
         plots.plot_rootogram(a_rootogram(), a_rootogram(9))
 
 
+def test_a_wild_prediction_does_not_stretch_the_axes():
+    record = a_calibration()
+    wild = replace(record, predicted=np.r_[record.predicted[:-1], 1e5])
+    wide = replace(record, high=record.high + 1e5)
+    plain, *others = (plots.plot_calibration(record, other) for other in (None, wild, wide))
+    for ax in others:
+        assert ax.get_xlim() == ax.get_ylim()
+        assert np.ptp(ax.get_xlim()) < 6 * np.ptp(plain.get_xlim())
+    assert "1 more beyond" in others[0].get_xlabel()
+    assert "beyond" not in plain.get_xlabel() + others[1].get_xlabel()
+
+
+def test_calibration_says_in_words_what_it_shows():
+    assert str(a_calibration()).startswith("Seen and predicted agree in 5 of 5 bins (")
+    assert "in 0 of 5 bins; 5 predicted too high (" in str(a_calibration(0.2))
+    assert "in 0 of 5 bins; 5 predicted too low (" in str(a_calibration(-0.2))
+    assert "typically reach 0.1 to either side" in str(a_calibration())
+    unknown = np.full(5, np.nan)
+    assert "too few rows" in str(replace(a_calibration(), low=unknown, high=unknown))
+
+
 def test_calibration_shows_each_bin_by_its_size():
     record, other = a_calibration(), a_calibration(0.1)
     ax = plots.plot_calibration(record, other, outcome="share")
-    for label, colour, bins in (("robust", BLUE, record), ("ordinary", VERMILLION, other)):
+    for label, colour, bins in (("robust", BLUE, record), ("likelihood", VERMILLION, other)):
         shown = points(ax, label)
         assert np.allclose(shown.get_offsets(), np.column_stack([bins.predicted, bins.observed]))
         assert np.allclose(shown.get_sizes() / shown.get_sizes()[-1], bins.counts / 50)
@@ -385,7 +407,7 @@ def test_bands_follow_x_in_order():
     band = next(c for c in ax.collections if isinstance(c, PolyCollection))
     corners = {tuple(corner) for corner in band.get_paths()[0].vertices}
     assert {(10, 0), (10, 3), (20, 1), (20, 4), (30, 2), (30, 5)} <= corners
-    assert line(ax, "ordinary (likelihood)").get_linestyle() == "--"
+    assert line(ax, "likelihood").get_linestyle() == "--"
 
 
 def test_whole_numbers_are_moved_a_little_and_always_in_the_same_way():

@@ -238,7 +238,7 @@ def line(name, robust, ordinary, differs=True):
 
 def test_a_changed_conclusion_is_named():
     (said,) = _page._conclusions((line("Intercept", 1, 0), line("age", 0, 1), line("x", 1, 1)))
-    assert said.endswith("conclusions change for age (ordinary above 0, robust uncertain).")
+    assert said.endswith("conclusions change for age (likelihood fit above 0, robust uncertain).")
 
 
 def test_changed_sizes_are_told_from_changed_conclusions():
@@ -246,7 +246,7 @@ def test_changed_sizes_are_told_from_changed_conclusions():
     assert said == "Both fits agree on the sign of every coefficient; only the sizes differ."
     same, unsure = _page._conclusions((line("age", 1, 1), line("x", 0, 1, differs=False)))
     assert same == "Both fits agree on the sign of these; only the sizes differ."
-    assert unsure.startswith("How sure one can be changes for x (ordinary above 0, robust uncert")
+    assert unsure.startswith("How sure one can be changes for x (likelihood fit above 0, robus")
 
 
 def test_fits_that_agree_have_no_conclusions_to_compare():
@@ -254,9 +254,9 @@ def test_fits_that_agree_have_no_conclusions_to_compare():
 
 
 def test_the_page_says_in_which_coefficients_the_fits_differ(fit, plain):
-    (said,) = (f.text for f in fit.check().findings if f.about == "ordinary fit")
+    (said,) = (f.text for f in fit.check().findings if f.about == "likelihood fit")
     assert said.startswith("The robust and the likelihood fit differ in Intercept and z (5%")
-    assert said.startswith(plain.answers[1])
+    assert any(said.startswith(answer) for answer in plain.answers)
 
 
 def test_rows_that_stand_out_come_first_and_not_all_are_listed(monkeypatch):

@@ -84,9 +84,9 @@ def test_the_check_names_coefficients_by_the_joint_rule(linear):
     z = independent(5)[:400]
     kld = np.zeros_like(z)
     shift = 1.8 * (np.arange(5) == 2)
-    (said,) = line(changed(linear, draws=z + shift, kld_draws=kld), "ordinary fit")
+    (said,) = line(changed(linear, draws=z + shift, kld_draws=kld), "likelihood fit")
     assert said.level == "good"
-    (said,) = line(changed(linear, draws=z + 3 * shift, kld_draws=kld), "ordinary fit")
+    (said,) = line(changed(linear, draws=z + 3 * shift, kld_draws=kld), "likelihood fit")
     assert said.level == "note"
     assert "differ in b (5% level, all coefficients together)" in said.text
 

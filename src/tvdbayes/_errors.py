@@ -249,7 +249,7 @@ class SeparationWarning(TVDBayesWarning):
     Examples
     --------
     Nobody in group "a" said yes, so its log odds are minus infinity. The slope of the closest model
-    is kept finite by a small ridge; the ordinary one is not:
+    is kept finite by a small ridge; the likelihood fit is not:
 
     >>> import warnings, tvdbayes as tb
     >>> data = {"yes": [0] * 20 + [0, 1] * 20, "group": ["a"] * 20 + ["b"] * 40}

@@ -164,7 +164,7 @@ def fit(command: str, /, **given: Any) -> None:
 
     DATA may be -, for what another program writes: cat visits.csv | tvdbayes fit - "visits ~ age"
 
-    Prints robust beside ordinary coefficients, the share of the data that the model cannot explain,
+    Prints the robust beside the likelihood fit, the share that the model cannot explain,
     and the most suspicious rows.
 
     Exit status: 0 done, 1 an error in data or settings, 2 a wrong option, 130 stopped by Ctrl-C.

@@ -36,7 +36,7 @@ _MISFIT = (
     *("wrong", "wrong_low", "wrong_high"),
 )
 _USED = ("rows used", "far rows")
-_SAID_ELSEWHERE = ("search", "ordinary search", "groups", "ordinary fit", "misfit", *_USED)
+_SAID_ELSEWHERE = ("search", "likelihood search", "groups", "likelihood fit", "misfit", *_USED)
 """Findings of a check that the warnings of a fit, the table or the unexplained share tell too."""
 
 
@@ -158,7 +158,7 @@ def _facts(story: Story) -> dict[str, Any]:
 def _coefficients(story: Story, summary: Summary) -> str:
     keys = {
         "robust": ("mean", ""),
-        "ordinary": ("kld_mean", "kld_"),
+        "likelihood": ("kld_mean", "kld_"),
         "difference": ("diff", "diff_"),
     }
     mark = "* " if story.differs.any() else ""
@@ -169,8 +169,8 @@ def _coefficients(story: Story, summary: Summary) -> str:
 def _ratios(story: Story, ratios: Summary) -> str:
     keys = {
         f"{ratios.ratio}: robust": ("ratio", ""),
-        "ordinary": ("kld_ratio", "kld_"),
-        "robust / ordinary": ("quotient", "quotient_"),
+        "likelihood": ("kld_ratio", "kld_"),
+        "robust / likelihood": ("quotient", "quotient_"),
     }
     differs = story.differs[list(ratios.of_parameter)]
     about, mark = ratios.note.partition("\n")[0], "* " if differs.any() else ""
@@ -327,11 +327,11 @@ def write_draws(fit: Fit, folder: Path, form: DrawsFormat) -> str:
 
 
 def draws_table(fit: Fit) -> pd.DataFrame:
-    """One line for each draw: robust and ordinary coefficients, distance and status.
+    """One line for each draw: coefficients of both fits, distance and status.
 
     No covariate can clash with a name here: coefficients are prefixed.
     """
-    both = {"robust": fit.draws, "ordinary": fit.kld_draws}
+    both = {"robust": fit.draws, "likelihood": fit.kld_draws}
     coefficients = {
         f"{side}:{name}": column
         for side, draws in both.items()

@@ -65,7 +65,7 @@ def run_check(*, as_json: bool, **model: Any) -> None:
         plain(f.text)
         for f in fit.check(misfit=False).findings
         if f.about == "family"
-        or (f.level == "problem" and f.about in ("search", "ordinary search", "groups"))
+        or (f.level == "problem" and f.about in ("search", "likelihood search", "groups"))
     ]
     notes = list(dict.fromkeys([*notes, *doubts]))
     if as_json:

@@ -93,8 +93,8 @@ def _law(with_errors: Fit, without: Fit) -> str:
     at = with_errors.param_names.index("law")
     ways = {
         "robust, with the errors": with_errors.draws,
-        "ordinary, with the errors": with_errors.kld_draws,
-        "ordinary, without them": without.kld_draws,
+        "likelihood, with the errors": with_errors.kld_draws,
+        "likelihood, without them": without.kld_draws,
     }
     changes = [np.expm1(draws[:, at]) for draws in ways.values()]
     ends = [np.quantile(change, [0.05, 0.95]) for change in changes]

@@ -56,7 +56,7 @@ class RobustCountRegressor(AbstractCountRegressor, AbstractLinear):
         "compoisson", "generalizedpoisson", one of these after ``zero_inflated_``, ``hurdle_`` or
         ``truncated_``, or a family itself.
     divergence : str or AbstractDivergence
-        "tvd", "kld" (ordinary), "hellinger", "power" or "density_power".
+        "tvd", "kld" (likelihood), "hellinger", "power" or "density_power".
     n_draws : int
         Posterior draws; 0 gives the point fit alone, without intervals.
     partition : str or AbstractPartition
@@ -91,7 +91,7 @@ class RobustCountRegressor(AbstractCountRegressor, AbstractLinear):
     intercept_ : float
         Point estimate of the intercept.
     posterior_ : Posterior
-        Draws, their ordinary twins, statuses and seed; further parameters such as a dispersion.
+        Draws of both fits, statuses and seed; further parameters such as a dispersion.
     n_features_in_, feature_names_in_ : int, (n_features,)
         Number of columns of X, and their names, where X has names.
 

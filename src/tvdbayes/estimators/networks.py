@@ -99,7 +99,7 @@ class RobustMLPRegressor(AbstractCountRegressor, AbstractNetwork):
     family, bins, partition, n_jobs, progress, random_state
         As in `RobustCountRegressor`.
     divergence : str or AbstractDivergence
-        "tvd", "kld" (ordinary), "hellinger" or "power".
+        "tvd", "kld" (likelihood), "hellinger" or "power".
     activation, refine, n_draws, epochs, learning_rate, batch_rows, weight_decay, hold_out, device
         As in `RobustMLPClassifier`.
 

@@ -129,7 +129,7 @@ class EffectAnswers(AbstractFit):
             An outcome whose probability is meant in place of the expected outcome. By default each
             level in turn, where outcomes are names.
         ordinary : bool
-            Whether to take the ordinary twin in place of the robust draws.
+            Whether to take the likelihood fit in place of the robust draws.
 
         Examples
         --------

@@ -30,7 +30,7 @@ from tvdbayes.sampling.execution import progress_bar
 class GoodnessAnswers(AbstractFit):
     """Methods of `Fit` that set the data beside what the model expects.
 
-    ``ordinary`` asks the ordinary twin; ``level``, where outcomes are names, is the one whose
+    ``ordinary`` asks the likelihood fit; ``level``, where outcomes are names, is the one whose
     probability is meant, the last unless given.
     """
 
@@ -59,7 +59,7 @@ class GoodnessAnswers(AbstractFit):
         """Predicted probabilities or means in bins of rows, beside what was seen there.
 
         Bins have about equal weight. Of the robust fit only the rows that it has not dropped are
-        shown, of its ordinary twin all. `level` is as in `observed`.
+        shown, of the likelihood fit all. `level` is as in `observed`.
 
         Examples
         --------
@@ -116,7 +116,7 @@ class GoodnessAnswers(AbstractFit):
         level : str, optional
             Where outcomes are names: the one whose probability is meant, the last unless given.
         ordinary : bool
-            Whether to look at the ordinary twin.
+            Whether to look at the likelihood fit.
 
         Examples
         --------
@@ -149,8 +149,9 @@ class GoodnessAnswers(AbstractFit):
         >>> import tvdbayes as tb
         >>> fit = tb.fit("visits ~ age + region", tb.example_data(wrong=0.1), n_draws=50)
         >>> good = tb.example_data(seed=1)
-        >>> print(f"{fit.score(good).log:.2f}, ordinary {fit.score(good, ordinary=True).log:.2f}")
-        1.75, ordinary 2.33
+        >>> robust, likelihood = fit.score(good), fit.score(good, ordinary=True)
+        >>> print(f"robust {robust.log:.2f}, likelihood {likelihood.log:.2f}")
+        robust 1.75, likelihood 2.33
         """
         posterior = self._side(ordinary)
         if new is None:
@@ -162,7 +163,7 @@ class GoodnessAnswers(AbstractFit):
     def leave_one_out(self, *, n_draws: int = 200) -> HeldOut:
         """Scores of each row by the fit to all others: one refit for each distinct row.
 
-        Refits take so many draws each; scores are of the robust fit and of the ordinary one.
+        Refits take so many draws each; scores are of the robust and of the likelihood fit.
 
         Examples
         --------
@@ -187,8 +188,8 @@ class GoodnessAnswers(AbstractFit):
         >>> import tvdbayes as tb
         >>> fit = tb.fit("visits ~ age", tb.example_data(wrong=0.1), n_draws=50)
         >>> held_out = fit.cross_validate(3, n_draws=20)
-        >>> print(f"{held_out.robust.rps:.1f}, ordinary {held_out.ordinary.rps:.1f}")
-        2.7, ordinary 3.0
+        >>> print(f"robust {held_out.robust.rps:.1f}, likelihood {held_out.ordinary.rps:.1f}")
+        robust 2.7, likelihood 3.0
         """
         with progress_bar(None, f"{n_folds} folds") as report:
             return cross_validate(self.posterior, n_folds, n_draws=n_draws, progress=report)

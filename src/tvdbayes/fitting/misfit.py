@@ -245,7 +245,7 @@ class MisfitAnswers(AbstractFit):
 
         Examples
         --------
-        The ordinary fit moves, the robust one stays:
+        The likelihood fit moves, the robust one stays:
 
         >>> import tvdbayes as tb
         >>> fit = tb.fit("visits ~ age", tb.example_data(wrong=0.1), n_draws=50)

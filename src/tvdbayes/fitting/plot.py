@@ -58,7 +58,7 @@ class Plots:
     def coefficients(
         self, *, interval: float = 0.9, skip_intercepts: bool = True, ax: Any = None
     ) -> Any:
-        """Coefficients with intervals, robust beside ordinary."""
+        """Coefficients with intervals, robust beside likelihood fit."""
         fit = self.fit
         fit.posterior.require_coefficients("to draw", "plot.bands(column)")
         shown = fit.param_names, fit.draws, fit.kld_draws

@@ -86,7 +86,7 @@ class PredictionAnswers(AbstractFit):
         seed : int, optional
             For "outcome"; that of the fit unless given.
         ordinary : bool
-            Whether to predict by the ordinary twin, weighted maximum likelihood.
+            Whether to predict by the likelihood fit to the same random weights.
         typical : bool
             Whether columns that `new` lacks are at typical values of the fit's data: numbers at
             their mean; text, categories, trials, and numbers that are all 0 or 1, at the value that

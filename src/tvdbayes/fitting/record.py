@@ -38,7 +38,7 @@ from tvdbayes.storage import FORMS, Form, StorageError, form_of, read_record, wr
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit(PlotAnswers, ReportAnswers, PredictionAnswers, MethodsAnswers, UpdateAnswers):
-    """A fitted model: estimates and draws, robust beside ordinary.
+    """A fitted model: estimates and draws, robust beside likelihood fit.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Fit(PlotAnswers, ReportAnswers, PredictionAnswers, MethodsAnswers, UpdateA
         rope: tuple[float, float] | None = None,
         exponentiate: bool = False,
     ) -> Summary:
-        """Coefficients with intervals, robust beside ordinary, and their paired difference.
+        """Coefficients with intervals, robust beside likelihood fit, and their paired difference.
 
         Parameters
         ----------

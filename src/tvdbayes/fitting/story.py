@@ -63,7 +63,7 @@ class Rule:
 
 RULES = (
     Rule("search", "a draw has no certified minimum, or its optimum at infinity", FALSE_ALARM),
-    Rule("ordinary search", "the same for the likelihood fit", FALSE_ALARM),
+    Rule("likelihood search", "the same for the likelihood fit", FALSE_ALARM),
     Rule("sampling", "there are fewer than 20 clusters", None),
     Rule("groups", "groups are smaller, or fewer, than the method needs", None),
     Rule(
@@ -83,7 +83,7 @@ RULES = (
     Rule("ties", "a nearly flat range is at least 1.4 posterior deviations wide", FALSE_ALARM),
     Rule("draws", "over 1 % of the draws lie more than 6 deviations from the others", FALSE_ALARM),
     Rule(
-        "ordinary fit",
+        "likelihood fit",
         "a simultaneous 95 % interval of the difference excludes 0, and it is at least "
         "three quarters of a posterior deviation",
         FALSE_ALARM,
@@ -120,7 +120,7 @@ def _by_coefficient(fit: AbstractFit) -> bool:
 
 def _search(fit: AbstractFit) -> Found:
     ends = fit.posterior.model.predictor.ends
-    searches = {"search": fit.status, "ordinary search": fit.posterior.kld_status}
+    searches = {"search": fit.status, "likelihood search": fit.posterior.kld_status}
     for about, status in searches.items():
         n, gone, uncertain = len(status), int((status == Status.SEPARATED).sum()), unsure(status)
         if gone:
@@ -255,7 +255,7 @@ def _difference(fit: AbstractFit) -> Found:
     text = comparison(fit.posterior, differs)
     if differs.any():
         text += " See rows() and the columns diff of summary()."
-    yield "note" if differs.any() else "good", "ordinary fit", text
+    yield "note" if differs.any() else "good", "likelihood fit", text
 
 
 def _others(fit: AbstractFit) -> Found:
@@ -278,7 +278,7 @@ class ReportAnswers(EffectAnswers, ClusterAnswers):
         Lines that depend on chance are false alarms on at most 5 % of clean data sets each:
         ``search``, ``ties`` (a nearly flat range at least 1.4 posterior deviations wide),
         ``draws`` (a second mode), ``far rows`` (these contradict the others, or decide), ``second
-        answer`` (reweighted tables would choose another fit), ``ordinary fit`` (a simultaneous
+        answer`` (reweighted tables would choose another fit), ``likelihood fit`` (a simultaneous
         interval for all coefficients excludes 0, and the difference is at least three quarters of
         a posterior deviation), ``family`` (another one explains more) and ``misfit`` (its lower
         bound is above 0). The measured shares are in benchmarks/results/statements.md.
@@ -291,7 +291,7 @@ class ReportAnswers(EffectAnswers, ClusterAnswers):
         >>> fit = tb.fit("visits ~ age", tb.example_data(wrong=0.1), n_draws=50)
         >>> found = fit.check(misfit=False)
         >>> [finding.about for finding in found.findings if finding.level == "note"]
-        ['rows used', 'draws', 'ordinary fit']
+        ['rows used', 'draws', 'likelihood fit']
         >>> found.problems
         ()
         """

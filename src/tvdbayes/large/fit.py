@@ -132,7 +132,7 @@ def _runs_away(objective: Objective, draws: Array) -> BoolArray:
 
 
 def _warn_of(made: Posterior) -> None:
-    for label, status in (("", made.status), ("ordinary (KLD) ", made.kld_status)):
+    for label, status in (("", made.status), ("likelihood (KLD) ", made.kld_status)):
         badly = unsure(status) + int((status == Status.SEPARATED).sum())
         if is_frequent(badly, status.size):
             warn(

@@ -3,7 +3,7 @@
 Examples
 --------
 Two groups with a mean of 3 and of 4 visits; a tenth of the rows will have 20 visits too many. How
-often will 400 rows show the difference, by a robust fit and by an ordinary one? (Few data sets and
+often will 400 rows show the difference, by a robust and by a likelihood fit? (Few data sets and
 draws, to be quick.)
 
 >>> import numpy as np, tvdbayes as tb

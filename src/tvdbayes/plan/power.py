@@ -29,8 +29,8 @@ class Power(AbstractPlanned):
     rows : (S,)
         Numbers of rows, in order.
     power, ordinary_power : (S,)
-        Share of data sets whose interval lies on the true side of zero, robust and ordinary (on
-        either side where the truth is zero).
+        Share of data sets whose interval lies on the true side of zero, of the robust and the
+        likelihood fit (on either side where the truth is zero).
     error : (S,)
         Monte-Carlo standard error of the first.
     n_sets : int

@@ -39,7 +39,7 @@ class SampleSize(AbstractPlanned):
     width, error : (S,)
         Mean width of the interval, and its Monte-Carlo standard error.
     ordinary_width : (S,)
-        The same of the ordinary fit, which does not know of the wrong rows.
+        The same of the likelihood fit, which does not know of the wrong rows.
     covers, ordinary_covers : (S,)
         Share of data sets whose interval holds the true value.
     warned : (S,)

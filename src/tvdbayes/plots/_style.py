@@ -78,7 +78,7 @@ class Style:
 
 
 ROBUST = Style("robust", "#0072B2", "o", "#0072B2", "-")
-ORDINARY = Style("ordinary (likelihood)", "#D55E00", "s", "white", "--")
+ORDINARY = Style("likelihood", "#D55E00", "s", "white", "--")
 
 
 def new_figure(width: float, height: float) -> Figure:

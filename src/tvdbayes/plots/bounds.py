@@ -184,7 +184,7 @@ def plot_power(found: Power, ax: Axes | None = None) -> Axes:
 
 
 def _both(ax: Axes, rows: IntArray, robust: Array, error: Array, ordinary: Array) -> None:
-    """Robust with two Monte-Carlo errors, and ordinary, against the rows that were tried."""
+    """Robust with two Monte-Carlo errors, and likelihood fit, against the rows that were tried."""
     ax.set_xscale("log")
     looks: dict[str, Any] = {"markersize": 5, "capsize": 2, "label": ROBUST.label}
     ax.errorbar(rows, robust, 2 * error, **looks, **ROBUST.looks)

@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincinv, ndtri
 
 from tvdbayes._errors import DataError
+from tvdbayes._typing import Array
 from tvdbayes.plots._style import (
     CHANCE,
     INK,
@@ -36,12 +37,15 @@ def plot_calibration(
 ) -> Axes:
     """Draw observed against predicted means or probabilities: on the diagonal, if calibrated.
 
+    The axes end where most bins do, so that a few wild predictions or wide intervals cannot shrink
+    the others to a dot; how many points lie beyond is written below.
+
     Parameters
     ----------
     calibration : Calibration
         Of the robust fit.
     ordinary : Calibration, optional
-        Of the ordinary fit.
+        Of the likelihood fit.
     ax : matplotlib.axes.Axes, optional
     outcome : str
         What is predicted, such as "visits" or "probability of yes".
@@ -71,14 +75,35 @@ def plot_calibration(
             label=style.label,
         )
     ax.axline((0, 0), slope=1, color=INK, linewidth=0.8, linestyle=":", label="as predicted")
-    ends = np.concatenate([(b.predicted, b.observed, b.low, b.high) for b, _ in fits], axis=None)
-    low, high = np.nanmin(ends), np.nanmax(ends)
-    margin = 0.05 * (high - low) or 0.5
-    limits = low - margin, high + margin
+    limits = _limits([bins for bins, _ in fits])
     ax.set(xlim=limits, ylim=limits)
     sizes = np.concatenate([bins.counts for bins, _ in fits])
-    note = " (larger: more rows)" if sizes.max() > 1.2 * sizes.min() else ""
+    notes = ["larger: more rows"] if sizes.max() > 1.2 * sizes.min() else []
+    places = np.concatenate([np.stack([b.predicted, b.observed]) for b, _ in fits], axis=1)
+    beyond = int(((places < limits[0]) | (places > limits[1])).any(0).sum())
+    notes += [f"{beyond} more beyond the axes"] if beyond else []
+    note = f" ({'; '.join(notes)})" if notes else ""
     return finished(ax, f"predicted {outcome}{note}", f"observed {outcome}")
+
+
+def _limits(fits: list[Calibration]) -> tuple[float, float]:
+    """Ends of both axes: all points up to twice the range of what was seen from it, and intervals
+    up to a quarter of the range of these points.
+    """
+    seen = fits[0].observed
+    points = _near(seen, 2.0, [part for b in fits for part in (b.predicted, b.observed)])
+    ends = _near(points, 0.25, [part for b in fits for part in (b.low, b.high)])
+    low, high = min(points.min(), ends.min()), max(points.max(), ends.max())
+    margin = 0.05 * (high - low) or 0.5
+    return float(low - margin), float(high + margin)
+
+
+def _near(centre: Array, times: float, parts: list[Array]) -> Array:
+    """Finite values of all parts, moved to within so many ranges of the centre's own range."""
+    values = np.concatenate(parts)
+    reach = times * (np.ptp(centre) or 1.0)
+    inside = np.clip(values[np.isfinite(values)], centre.min() - reach, centre.max() + reach)
+    return np.concatenate([centre, inside])
 
 
 def plot_groups(groups: ByGroup, *, outcome: str = "outcome", ax: Axes | None = None) -> Axes:
@@ -136,7 +161,7 @@ def plot_rootogram(
     rootogram : Rootogram
         Of the robust fit.
     ordinary : Rootogram, optional
-        Of the ordinary fit, with the same bars; its expected curve is added.
+        Of the likelihood fit, with the same bars; its expected curve is added.
     outcome : str
         What the outcome is called.
     ax : matplotlib.axes.Axes, optional
@@ -153,7 +178,7 @@ def plot_rootogram(
         raise DataError(
             f"Both rootograms must have the same bars; got {len(rootogram.labels)} "
             f"({rootogram.labels[0]} ... {rootogram.labels[-1]}) and {len(ordinary.labels)} "
-            f"({ordinary.labels[0]} ... {ordinary.labels[-1]}). Leave the ordinary one out."
+            f"({ordinary.labels[0]} ... {ordinary.labels[-1]}). Leave the second one out."
         )
     ax = axes_for(ax)
     at = np.arange(len(rootogram.labels), dtype=float)

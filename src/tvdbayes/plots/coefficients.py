@@ -45,14 +45,14 @@ def plot_coefficients(
     skip_intercepts: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw mean and interval of each coefficient, robust above ordinary.
+    """Draw mean and interval of each coefficient, robust above likelihood fit.
 
     Parameters
     ----------
     names : sequence of str, length d
     draws, kld_draws : (B, d)
-        Posterior draws and their ordinary twins; those of a `tvdbayes.Posterior`, a `tvdbayes.Fit`
-        or a `tvdbayes.Effect`.
+        Draws of the robust and of the likelihood fit, as in a `tvdbayes.Posterior`, a
+        `tvdbayes.Fit` or a `tvdbayes.Effect`.
     interval : float
         Probability of the equal-tailed intervals.
     skip_intercepts : bool

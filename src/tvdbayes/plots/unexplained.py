@@ -45,6 +45,8 @@ _GAP = 5.0
 def plot_misfit(misfit: Misfit, ax: Axes | None = None) -> Axes:
     """Draw the posterior of the unexplained share, its noise floor, and its lower bound.
 
+    Where a trimmed fit says how many rows are wrong, that estimate is drawn with its interval.
+
     With levels (`misfit.by`): mean and interval of all rows and of each level, over a grey bar that
     reaches as far as chance does in 19 of 20 cases.
 
@@ -67,6 +69,12 @@ def plot_misfit(misfit: Misfit, ax: Axes | None = None) -> Axes:
     _histogram(ax, misfit.floor_draws, CHANCE, "by chance alone", "//")
     _histogram(ax, misfit.draws, ROBUST.colour, "of these data", "")
     ax.axvline(misfit.lower, color=INK, linestyle="--", label=f"at least: {misfit.lower:.1%}")
+    if misfit.wrong_is_clear and misfit.wrong_draws is not None:
+        wrong = misfit.wrong_draws
+        tail = (1 - misfit.interval) / 2
+        ax.hlines(0.5, *np.quantile(wrong, [tail, 1 - tail]), colors=FLAGGED, linewidth=1.6)
+        label = f"wrong rows: about {wrong.mean():.1%}"
+        ax.plot([wrong.mean()], [0.5], "D", color=FLAGGED, markersize=5, label=label)
     ax.set(yticks=[], ylim=(0, 1.05))
     return _finished(ax, misfit, "relative frequency")
 

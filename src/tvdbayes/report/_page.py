@@ -95,7 +95,7 @@ def page_of(story: Story, *, title: str | None, command: str | None) -> SimpleNa
         question=_question(story),
         how=_how(posterior),
         compares=compares,
-        robust=_robust(posterior) if compares else "ordinary",
+        robust=_robust(posterior) if compares else "likelihood",
         trimmed=posterior.refine == "trim",
         answers=tuple(_answers(story, compared)),
         figures=tuple(_figures(story, compared)),
@@ -165,11 +165,11 @@ def _how(posterior: Posterior) -> str:
         return (
             f"{model} The robust fit drops the rows that the model cannot explain and fits the "
             "others by maximum likelihood, so that wrong rows do not drive it; beside it stands "
-            "the ordinary fit, by maximum likelihood to all rows."
+            "the likelihood fit, by maximum likelihood to all rows."
         )
     return (
         f"{model} The robust fit minimises {_DISTANCES.get(name, name)} to the data, so that wrong "
-        "rows do not drive it; beside it stands the ordinary fit by maximum likelihood."
+        "rows do not drive it; beside it stands the likelihood fit."
     )
 
 
@@ -180,6 +180,8 @@ def _answers(story: Story, lines: tuple[Line, ...]) -> Iterator[str]:
         yield "There are too few draws to say how sure this is: fit with n_draws=1000."
     else:
         yield misfit.about_share
+        if misfit.about_wrong_rows:
+            yield misfit.about_wrong_rows
     if lines:
         yield story.comparison
         yield from _conclusions(lines)
@@ -215,17 +217,20 @@ def _conclusions(lines: tuple[Line, ...]) -> Iterator[str]:
 
 
 def _turn(line: Line) -> str:
-    """How the conclusion about a coefficient changes from the ordinary to the robust fit."""
+    """How the conclusion about a coefficient changes from the likelihood to the robust fit."""
     if line.intercept or line.robust_sign == line.ordinary_sign:
         return ""
     said = {1: "above 0", -1: "below 0", 0: "uncertain"}
-    return f"ordinary {said[line.ordinary_sign]}, robust {said[line.robust_sign]}"
+    return f"likelihood fit {said[line.ordinary_sign]}, robust {said[line.robust_sign]}"
 
 
 def _figures(story: Story, lines: tuple[Line, ...]) -> Iterator[tuple[str, str]]:
     """The key numbers with what they count."""
     misfit = story.misfit
-    if misfit is not None:
+    if misfit is not None and misfit.wrong_is_clear:
+        span = f"{misfit.wrong_low:.1%} to {misfit.wrong_high:.1%}"
+        yield f"{misfit.wrong:.1%}", f"of the rows are wrong, by estimate (90% interval {span})"
+    elif misfit is not None:
         yield (
             (f"{misfit.lower:.1%} or more", "of the rows do not come from the fitted model")
             if misfit.lower > 0
@@ -233,7 +238,10 @@ def _figures(story: Story, lines: tuple[Line, ...]) -> Iterator[tuple[str, str]]
         )
     if lines:
         n = sum(line.differs for line in lines)
-        yield f"{n} of {len(lines)}", "coefficients differ between robust and ordinary"
+        yield (
+            f"{n} of {len(lines)}",
+            "coefficients differ between robust and likelihood fit",
+        )
     n_flagged, n_known = amount(story.n_flagged), amount(story.n_known)
     yield f"{n_flagged} of {n_known}", "rows stand out by more than chance"
 

@@ -295,7 +295,7 @@ def draw_coefficients(posterior: Posterior, table: Summary) -> Picture:
     if len(slopes) > len(shown):
         caption += f" The first {len(shown)} of {len(slopes)}; the table has all."
     told = [f"{names[j]} {each(j, '')} against {each(j, 'kld_')}" for j in shown]
-    alt = f"Coefficients with 90% intervals, robust against ordinary: {listed(told, _TOLD)}."
+    alt = f"Coefficients with 90% intervals, robust against likelihood fit: {listed(told, _TOLD)}."
     draws = posterior.draws[:, shown], posterior.kld_draws[:, shown]
     return _picture(
         "coefficients", kept, *draws, alt=alt, caption=caption, height=1.2 + 0.38 * len(kept)
@@ -315,6 +315,8 @@ def draw_misfit(misfit: Misfit) -> Picture:
         "The unexplained share of these data beside what chance alone would leave: the share that "
         "data of the model's own making leave unexplained."
     )
+    if misfit.wrong_is_clear:
+        caption += " The part beyond chance is careful; the share of wrong rows is an estimate."
     return _picture("misfit", misfit, alt=alt, caption=caption, height=3.0)
 
 
@@ -327,7 +329,7 @@ def draw_rootogram(posterior: Posterior, outcome: str) -> Picture:
     told = [
         f"{outcome} {robust.labels[i]}, {number(robust.observed[i])} seen, "
         f"{number(robust.expected[i])} expected by the robust and "
-        f"{number(ordinary.expected[i])} by the ordinary fit"
+        f"{number(ordinary.expected[i])} by the likelihood fit"
         for i in np.argsort(-off, kind="stable")[:4]
     ]
     alt = (
@@ -361,13 +363,20 @@ def draw_calibration(posterior: Posterior, outcome: str) -> Picture | None:
         f"Observed against predicted {what} in {count(len(told), 'bin')} of rows; on the diagonal "
         f"both are the same. By the robust fit, predicted and observed: {'; '.join(told)}."
     )
-    caption = "Rows in bins of similar prediction: points on the diagonal are as predicted."
+    caption = (
+        "Rows in bins of similar prediction: points on the diagonal are as predicted. Robust: "
+        f"{_lower(str(robust))} Likelihood: {_lower(str(ordinary))}"
+    )
     if ordinary.counts.sum() - robust.counts.sum() > 0.5:
-        caption += " The robust fit is beside the rows that it used, the ordinary one beside all."
+        caption += " The robust fit is beside the rows that it used, the likelihood fit beside all."
     settings = {"outcome": _drawable(what)}
     return _picture(
         "calibration", robust, ordinary, alt=alt, caption=caption, height=3.9, **settings
     )
+
+
+def _lower(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
 
 
 def _picture(

@@ -138,7 +138,7 @@ class AbstractFit:
 
     @property
     def kld_draws(self) -> Array:
-        """The ordinary twin of each draw, (B, d)."""
+        """The likelihood fit of each draw, (B, d)."""
         return self.posterior.kld_draws
 
     @property
@@ -218,7 +218,7 @@ class AbstractFit:
         return self.posterior.options
 
     def _side(self, ordinary: bool) -> Posterior:
-        """The robust draws, or their ordinary twins."""
+        """The robust draws, or those of the likelihood fit."""
         return self.posterior.twin if ordinary else self.posterior
 
 

@@ -245,6 +245,20 @@ class Calibration:
     high: Array
     counts: Array
 
+    def __str__(self) -> str:
+        """What it shows, in a sentence."""
+        known = np.isfinite(self.low) & np.isfinite(self.high)
+        n = int(known.sum())
+        if not n:
+            return "No bin has an interval: there are too few rows."
+        high, low = (self.predicted > self.high)[known], (self.predicted < self.low)[known]
+        within = float(np.median((self.high - self.low)[known])) / 2
+        sides = {"low": int(low.sum()), "high": int(high.sum())}
+        text = f"Seen and predicted agree in {n - sum(sides.values())} of {n} bins"
+        wrong = [f"{number} predicted too {side}" for side, number in sides.items() if number]
+        off = f"; {', '.join(wrong)}" if wrong else ""
+        return f"{text}{off} (intervals typically reach {within:.2g} to either side)."
+
 
 def calibration(
     posterior: Posterior, n_bins: int = 10, level: str | None = None, interval: float = 0.9

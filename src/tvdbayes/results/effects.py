@@ -1,8 +1,8 @@
 """Effects: what the expected outcome, or a probability, does on average over rows.
 
-Averages are taken a stretch of rows at a time, for all draws, their ordinary twins and both
+Averages are taken a stretch of rows at a time, for all draws, those of the likelihood fit and both
 minimisers together: the rows of `every_theta`. So rows x draws never stand in memory, and an effect
-of the robust fit is paired with that of the ordinary one.
+of the robust fit is paired with that of the likelihood fit.
 
 How fast columns change is found by differences of fourth order at two steps, combined (Richardson)
 and compared. Rows where the two disagree are tried again with a smaller step, so that a logarithm
@@ -62,7 +62,7 @@ class Effect:
     names : tuple of str
         What each column is.
     draws, kld_draws : (B, K)
-        One line for each posterior draw, and for its ordinary twin on the same random weights.
+        One line for each posterior draw, and for the likelihood fit on the same random weights.
     minimiser, kld_minimiser : (K,)
         The same at the minimisers for the unweighted data; the second is maximum likelihood.
     what : str
@@ -98,7 +98,7 @@ class Effect:
         return mean
 
     def summary(self, interval: float = 0.9) -> Summary:
-        """Effects with intervals, robust beside ordinary, and their paired difference."""
+        """Effects with intervals, robust beside likelihood fit, and their paired difference."""
         found = summarise(self.names, self.draws, self.kld_draws, interval)
         return replace(found, library=self.library)
 
@@ -148,7 +148,7 @@ def average_slope(
 
 
 def _every_theta(posterior: Posterior) -> Array:
-    """Draws, their ordinary twins, and both minimisers, (2B + 2, d)."""
+    """Draws, those of the likelihood fit, and both minimisers, (2B + 2, d)."""
     points = [posterior.minimiser, posterior.kld_minimiser]
     return np.concatenate([posterior.draws, posterior.kld_draws, points])
 

@@ -208,6 +208,12 @@ class Misfit:
         return f"{chance}: at least {self.lower:.1%} of the rows do not come from the fitted model."
 
     @property
+    def wrong_is_clear(self) -> bool:
+        """Whether some rows are surely wrong, and not so many that the family must be in doubt."""
+        low = self.wrong_low or 0.0
+        return self.lower > 0 and _SHOWN <= low <= MANY
+
+    @property
     def about_wrong_rows(self) -> str:
         """The share of wrong rows in a sentence or two; empty where the fit drops no rows."""
         if self.wrong_unknown:

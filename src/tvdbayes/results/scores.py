@@ -169,7 +169,7 @@ def _checked(posterior: Posterior, cells: Cells) -> Cells:
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Scores of rows that were left out, robust and ordinary.
+    """Scores of rows that were left out, robust and likelihood fit.
 
     Parameters
     ----------

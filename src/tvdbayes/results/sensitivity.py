@@ -273,7 +273,7 @@ def drop_worst(
     """Fit again without the share of rows whose outcomes are hardest to explain.
 
     Rows are left out in the order of `most_suspicious`. The robust estimate should hardly move; the
-    ordinary one moves towards it if the rows are what separates the two.
+    likelihood fit moves towards it if the rows are what separates the two.
     """
     wanted = np.asarray(shares, float)
     if wanted.ndim != 1 or not wanted.size or not ((wanted >= 0) & (wanted < 1)).all():

@@ -277,7 +277,7 @@ class Posterior:
             numbers = [int((side.status == status).sum()) for side in sides]
             if any(numbers):
                 lines.append([status.name.lower().replace("_", " "), *map(str, numbers)])
-        return html_table("Training", ["", "robust", "ordinary"], lines)
+        return html_table("Training", ["", "robust", "likelihood"], lines)
 
     @property
     def _closeness(self) -> str:

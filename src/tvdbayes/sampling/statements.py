@@ -294,7 +294,7 @@ def warn_of(posterior: "Posterior", rescued: bool, alone: int) -> None:
             SeparationWarning,
         )
     _warn_of_edges(posterior)
-    for label, status in (("", posterior.status), ("ordinary (KLD) ", posterior.kld_status)):
+    for label, status in (("", posterior.status), ("likelihood (KLD) ", posterior.kld_status)):
         gone = int((status == Status.SEPARATED).sum())
         if gone:
             held = posterior.ridge > 0 and not label

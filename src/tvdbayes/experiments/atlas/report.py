@@ -194,7 +194,7 @@ def _best(lines: Mapping[str, Line]) -> Line:
 
 
 def _ratios(atlas: Atlas) -> dict[tuple[Setting, str], float]:
-    """RMSE over that of the ordinary fit to clean data of the same law, design and size."""
+    """RMSE over that of the likelihood fit to clean data of the same law, design and size."""
     clean = {
         (s.law, s.design, s.n_obs): lines[_ORDINARY].rmse
         for s, lines in atlas.items()
