@@ -51,10 +51,8 @@ class SampleSize(AbstractPlanned):
     --------
     >>> import numpy as np, tvdbayes as tb
     >>> from tvdbayes import plan
-    >>> found = plan.sample_size(
-    ...     tb.Model(tb.Poisson()), [[1.0]], [np.log(3)], coefficient=0, width=0.1,
-    ...     rows=[200, 800], n_sets=5, n_draws=50,
-    ... )
+    >>> options = {"coefficient": 0, "width": 0.1, "rows": [200, 800], "n_sets": 5, "n_draws": 50}
+    >>> found = plan.sample_size(tb.Model(tb.Poisson()), [[1.0]], [np.log(3)], **options)
     >>> found.width.round(2), found.vacuous  # 800 rows are enough
     (array([0.12, 0.06]), False)
     """
