@@ -82,7 +82,7 @@ class Request:
         with warnings.catch_warnings(action="ignore", category=TVDBayesWarning):
             plain = replace(self.options, n_draws=0, resume=None, progress=False)
             without = fit_with(self.formula, source, plain, Fit)
-        base = new_cells(without, open_data(path), self.options.weights)
+        base = new_cells(without, open_data(path))
         return replace(self.options, alpha=alpha, base_measure=base)
 
     def fit(self, source: AbstractSource) -> Fit:
