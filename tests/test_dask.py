@@ -7,7 +7,6 @@ from functools import partial as with_
 
 import joblib
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
 
 import tvdbayes as tb
 from bits import assert_resumed_after_ctrl_c, deadly, same_bits, square, where, wrong
@@ -18,7 +17,6 @@ from tvdbayes.sampling.execution import (
     OnCluster,
     Serial,
     executor_for,
-    single_threaded,
 )
 
 dask = pytest.importorskip("dask")
@@ -158,17 +156,3 @@ def test_a_back_end_without_generators_gives_results_in_waves(monkeypatch):
 
     monkeypatch.setattr(LokyBackend, "supports_return_generator", False)
     assert list(Joblib(2).map(square, range(5, 25))) == [b * b for b in range(5, 25)]
-
-
-def test_threads_of_one_worker_share_the_limit_on_blas():
-    def threads():
-        return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
-
-    with threadpool_limits(2, "blas"):
-        first, second = single_threaded(), single_threaded()
-        first.__enter__()
-        second.__enter__()
-        first.__exit__(None, None, None)
-        assert threads() == {1}
-        second.__exit__(None, None, None)
-        assert threads() == {2}

@@ -28,7 +28,7 @@ from tvdbayes import (
 from tvdbayes.kernel import _library
 from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective.partitions import learn_bins
-from tvdbayes.solvers import newton
+from tvdbayes.solvers import Newton, newton
 
 LEVELS = sorted(_library._open(_library._path())[0])
 pytestmark = [
@@ -301,3 +301,23 @@ def test_whole_fits_reach_the_same_optimum(rng):
                 by[choice] = tb.fit(formula, data, n_draws=40, refine=None, **more)
         np.testing.assert_allclose(by["c"].distance, by["numpy"].distance, rtol=0, atol=1e-8)
         np.testing.assert_allclose(by["c"].estimate, by["numpy"].estimate, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e200, 1e290])
+@pytest.mark.parametrize("name", ["yes distinct", "counts distinct", "dispersed"])
+def test_steps_on_large_masses_are_those_of_numpy(name, scale, rng):
+    """The squares of a large curvature overflow, and in the end it does so itself: then the step
+    is along the gradient."""
+    objective, p = stated(name, rng, ridge=0.0, n_draws=8)
+    start, moved = places(objective, rng, 3.0, 8), 0.0
+    for n_steps in (2, 3):
+        rules = Newton(max_iter=n_steps)
+        with np.errstate(over="ignore", invalid="ignore"):
+            ours = newton(objective.on(scale * p), start, rules=rules)
+        with kernel.using("numpy"), np.errstate(over="ignore", invalid="ignore"):
+            plain = newton(objective.on(scale * p), start, rules=rules)
+        np.testing.assert_allclose(ours.theta, plain.theta, rtol=1e-9, atol=1e-9)
+        moved = max(moved, np.abs(ours.theta - start).max())
+        assert (np.isfinite(ours.decrement) == np.isfinite(plain.decrement)).all()
+    assert np.isfinite(ours.decrement).all() == (scale < 1e290)
+    assert moved > 1 or name == "counts distinct"

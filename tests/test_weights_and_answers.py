@@ -156,6 +156,27 @@ def test_an_answer_works_or_says_why_not(answer, kind, fits):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_the_rows_of_the_fit_have_the_same_scores_as_new_rows(kind, fits):
+    new, own = fits[kind].score(rows()), fits[kind].score()
+    assert (new.log, new.rps, new.n) == pytest.approx((own.log, own.rps, own.n), rel=1e-12)
+
+
+def test_new_rows_that_weigh_more_are_scored_as_more_rows(fits):
+    new = rows().assign(times=1.0, w=1.0)
+    heavy, twice = new.copy(), pd.concat([new, new[:40]])
+    heavy.loc[:39, ["times", "w"]] = 2.0
+    for kind in ("weights", "sampling_weights"):
+        one, other = fits[kind].score(heavy), fits[kind].score(twice)
+        assert one.log == pytest.approx(other.log, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["weights", "sampling_weights"])
+def test_new_rows_without_the_weights_of_the_fit_are_refused(kind, fits):
+    with pytest.raises(tb.DataError, match=f"made with {kind}=.* Add it"):
+        fits[kind].score(rows()[["x", "y"]])
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_page_says_what_was_reweighted(kind, fits, tmp_path):
     fits[kind].report(tmp_path / "fit.html")
     page = (tmp_path / "fit.html").read_text()
@@ -168,3 +189,15 @@ def test_the_page_names_every_answer_that_is_refused():
     table = text[text.index("| answer |") :]
     for answer in {name.split(",")[0] for name, _ in REFUSED}:
         assert re.search(rf"\b{answer}\b", table), answer
+
+
+def test_flags_say_that_they_do_not_tell_clusters_apart():
+    """Equal rows of a good and of a broken cluster are one cell, and flagged together."""
+    frame = rows()
+    frame.loc[:3, "y"], frame.loc[100, "y"] = 40, 40
+    frame.loc[:3, "x"], frame.loc[100, "x"] = 1, 1
+    fit = tb.fit("y ~ x", frame, clusters="patient", n_draws=20)
+    found = fit.rows(n_replicates=40)
+    assert found["flag"][[0, 1, 2, 3, 100]].all()
+    assert "others with the same x and outcome are flagged with them" in found.attrs["note"]
+    assert "Clusters" not in tb.fit("y ~ x", frame, n_draws=5).rows().attrs["note"]

@@ -139,8 +139,11 @@ class GoodnessAnswers(AbstractFit):
     def score(self, new: Data | None = None, *, ordinary: bool = False) -> Scores:
         """Proper scores, and beside them the paper's, of new rows or of those of the fit.
 
-        New rows have all columns of the formula, the outcome included. Scores of the rows of the
-        fit are a little too good.
+        New rows have all columns that the fit used: the outcome, those of the formula, and those
+        named by ``weights=`` and ``sampling_weights=``. A weight of 2 counts as the row twice, and
+        scores with sampling weights are means over the population, of new rows as of those of the
+        fit. To count each new row once, add the column with ones. Scores of the rows of the fit
+        are a little too good.
 
         Examples
         --------

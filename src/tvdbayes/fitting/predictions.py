@@ -16,6 +16,7 @@ from tvdbayes.data.sources import Data, native_frame, open_data
 from tvdbayes.data.table import Table
 from tvdbayes.formula.columns import codes, numbers
 from tvdbayes.formula.design import Design
+from tvdbayes.formula.survey import SamplingColumns
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.results.base import AbstractFit, new_rows, require_rows
 from tvdbayes.results.prediction import (
@@ -187,11 +188,17 @@ class PredictionAnswers(AbstractFit):
         return found
 
 
-def new_cells(fit: AbstractFit, source: FrameSource, weights: str | None = None) -> Cells:
-    """Rows with outcomes as a table of cells, encoded as in the fit."""
-    outcome, family = fit.data.outcome, fit.posterior.model.family
-    used = [outcome, *fit.design.columns, *_further_columns(fit, source.columns)]
-    table = source.table(used, weights, "error")
+def new_cells(fit: AbstractFit, source: FrameSource) -> Cells:
+    """Rows with outcomes as a table of cells, encoded and weighted as in the fit."""
+    data, family = fit.data, fit.posterior.model.family
+    outcome, sampling = data.outcome, SamplingColumns(weights=data.sampling_weights)
+    _require_columns(
+        {"weights": data.weights, "sampling_weights": data.sampling_weights}, source.columns
+    )
+    further = [*_further_columns(fit, source.columns), *sampling.used]
+    used = [outcome, *fit.design.columns, *further]
+    table = source.table(used, data.weights, "error")
+    stand_for = sampling.rows_stood_for(table)
     y = (
         codes(table, outcome, family.levels, all_seen=False)
         if family.levels
@@ -203,7 +210,7 @@ def new_cells(fit: AbstractFit, source: FrameSource, weights: str | None = None)
     return Cells.from_rows(
         rows.table.x[at],
         y,
-        weights=table.counts,
+        weights=table.counts if stand_for is None else table.counts * stand_for,
         offset=rows.table.offset[at],
         trials=rows.table.trials[at],
         names=rows.table.names,
@@ -249,7 +256,13 @@ def read_rows(fit: AbstractFit, source: FrameSource) -> NewRows:
 def _further_columns(fit: AbstractFit, columns: list[str]) -> list[str]:
     """Columns that the fit used beside its formulas, all of which new data must have."""
     data = fit.data
-    uses = {"offset": data.offset, "exposure": data.exposure, "trials": data.trials}
+    return _require_columns(
+        {"offset": data.offset, "exposure": data.exposure, "trials": data.trials}, columns
+    )
+
+
+def _require_columns(uses: dict[str, str | float | None], columns: list[str]) -> list[str]:
+    """The columns among these, by their use; raise where new data lack one."""
     named = {use: name for use, name in uses.items() if isinstance(name, str)}
     for use, name in named.items():
         if name not in columns:

@@ -43,7 +43,7 @@ from tvdbayes.objective.partitions import Distinct
 from tvdbayes.results.base import AbstractFit, Rounded
 from tvdbayes.results.prediction import NewRows, likely_pmf, pmf
 from tvdbayes.sampling.bootstrap import posterior_bootstrap
-from tvdbayes.sampling.execution import Report, progress_bar
+from tvdbayes.sampling.execution import Report, progress_bar, single_threaded
 from tvdbayes.sampling.options import Options
 from tvdbayes.sampling.posterior import Posterior
 
@@ -61,6 +61,7 @@ _ELEMENTS = 4_000_000
 """Rows x outcomes of a block of them, 32 MB."""
 
 
+@single_threaded()
 def fit_with(formula: str, data: Data, options: Options, kind: type[F]) -> F:
     """The fit that these options ask for, as a record of this kind; see `fit`."""
     found = survey_of(formula, data, options)

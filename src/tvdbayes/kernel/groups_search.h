@@ -3,7 +3,7 @@
 
 /* The numbers of a lane, each a row of NB; `draw` is -1 for a lane without one, `ended` its last
    status + 1 where only the value of its end is missing, 0 during the search. */
-enum { L_DRAW, L_ENDED, L_FRESH, L_WIDTH, L_NARROW, L_LENGTH, L_BEST, L_PROMISE, L_STEPS, L_TAKEN, L_MERIT, L_CLOSE, L_EXACT, L_TOTAL, L_SMALLEST, L_DEFINITE };
+enum { L_DRAW, L_ENDED, L_FRESH, L_WIDTH, L_NARROW, L_LENGTH, L_BEST, L_PROMISE, L_STEPS, L_TAKEN, L_MERIT, L_CLOSE, L_EXACT, L_TOTAL, L_DEFINITE };
 enum { G_CONVERGED = 0, G_STALLED = 1, G_OUT_OF_STEPS = 2 };
 enum { MOST_SWEEPS = 40 };
 
@@ -17,10 +17,13 @@ static void rotate(double *a, double *b, double c, double s)
 }
 
 /* H x = g by the eigenvalues of H, of which the sizes are taken (Jacobi's method). In memory that
-   holds 2 d * d numbers. */
+   holds 2 d * d numbers. Large entries are made smaller, as their squares would overflow. */
 static void solve_by_eigenvalues(int64_t d, double *h, double *axes, const double *g, double *x, double least)
 {
-    double most = 0;
+    double most = 0, entry = 0;
+    for (int64_t k = 0; k < d * d; k++) entry = largest(entry, size_of(h[k]));
+    const double scale = entry > 1e100 ? 1e-200 : 1;
+    for (int64_t k = 0; k < d * d; k++) h[k] *= scale;
     for (int64_t i = 0; i < d; i++)
         for (int64_t j = 0; j < d; j++) axes[i * d + j] = i == j;
     for (int sweep = 0; sweep < MOST_SWEEPS; sweep++) {
@@ -48,7 +51,7 @@ static void solve_by_eigenvalues(int64_t d, double *h, double *axes, const doubl
     for (int64_t i = 0; i < d; i++) {
         double along = 0;
         for (int64_t k = 0; k < d; k++) along += axes[k * d + i] * g[k];
-        along /= largest(size_of(h[i * d + i]), least * largest(most, 1e-100));
+        along = along * scale / largest(size_of(h[i * d + i]), least * largest(most, 1e-100));
         for (int64_t k = 0; k < d; k++) x[k] += along * axes[k * d + i];
     }
 }
@@ -58,17 +61,12 @@ static void solve_by_eigenvalues(int64_t d, double *h, double *axes, const doubl
 static void find_steps(const Groups *g, const Block *b, double *own)
 {
     const int64_t d = g->n_params;
-    double *smallest = b->lane + L_SMALLEST * NB, *definite = b->lane + L_DEFINITE * NB;
+    double *definite = b->lane + L_DEFINITE * NB;
     EACH {
-        V most = all(1e-100), sure = all(1.0);
-        for (int64_t i = 0; i < d; i++) {
-            most = larger(vabs(load(AT(b->hess, i * d + i))), most);
-            store(AT(b->found, i), load(AT(b->grad, i)));
-        }
-        V least = most * 1e-10;
-        store(AT(smallest, 0), least);
+        V sure = all(1.0);
+        for (int64_t i = 0; i < d; i++) store(AT(b->found, i), load(AT(b->grad, i)));
         for (int64_t j = 0; j < d; j++) {
-            V pivot = all(0.0);
+            V pivot = all(0.0), least = 1e-10 * larger(vabs(load(AT(b->hess, j * d + j))), all(1e-100));
             for (int64_t i = j; i < d; i++) {
                 V entry = load(AT(b->hess, i * d + j));
                 for (int64_t k = 0; k < j; k++)

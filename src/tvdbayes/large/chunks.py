@@ -1,8 +1,10 @@
 """Chunks of encoded rows on a worker, and what all chunks share."""
 
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -23,6 +25,15 @@ _ELEMENTS = 1 << 21
 """Rows x draws x nodes of a batch: 16 MiB for each array."""
 
 
+def realigned(self: Any, state: dict[str, Any]) -> None:
+    """Unpickle a record with arrays of its own.
+
+    Those that arrive over a network may lie at odd addresses, and NumPy adds up what does not lie
+    at multiples of 8 bytes in another order.
+    """
+    self.__dict__.update(deepcopy(state))
+
+
 @dataclass(frozen=True, eq=False)
 class Chunk:
     """Some consecutive rows, encoded; what all rows have alike is left out.
@@ -40,6 +51,8 @@ class Chunk:
     trials: Array | None
     counts: Array | None
     groups: IntArray
+
+    __setstate__ = realigned
 
     def __sizeof__(self) -> int:
         # What Dask takes an object for, when it decides what to put on disk.

@@ -9,13 +9,16 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from tvdbayes._typing import Array
 from tvdbayes.data.parts import compute, dask_module, tree
 from tvdbayes.data.sample import AllRows
-from tvdbayes.large.chunks import Chunk, Rules
+from tvdbayes.large.chunks import Chunk, Rules, realigned
 from tvdbayes.large.encode import Encoder
 from tvdbayes.large.sums import AbstractSum, Sums
 from tvdbayes.sampling.execution import single_threaded
@@ -59,10 +62,12 @@ class DaskRows(AbstractRows):
     def total(self, wanted: AbstractSum) -> Sums:
         """A sum over all rows."""
         delayed = dask_module("dask").delayed
-        over, asked = delayed(_over, pure=False), delayed(_Held(wanted), pure=False)
+        # Copied here, too, so that arrays are in one piece wherever the sum is taken.
+        asked = delayed(_Held(deepcopy(wanted)), pure=False)
+        over = delayed(_over, pure=False)
         parts = [over(chunk, self.shared, asked) for chunk in self.chunks]
         found: Sums = compute(tree(parts, wanted.joined))
-        return found
+        return tuple(np.require(part, requirements=["C", "A"]) for part in found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +75,8 @@ class _Held:
     """Something in which Dask does not look for tasks."""
 
     value: Any
+
+    __setstate__ = realigned
 
 
 def _encoded(frame: Any, first: int, encoder: Encoder) -> Chunk:

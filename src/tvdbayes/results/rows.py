@@ -275,5 +275,10 @@ def noted(frame: pd.DataFrame, fit: AbstractFit) -> pd.DataFrame:
             " Kept is the share of a row that the fit uses. Rows that it does not use are flagged "
             "where so many, or an outcome so far out, surprise more than chance would."
         )
+    if fit.data.clusters is not None:
+        note += (
+            " Clusters are not told apart here: where a broken one has flagged rows, rows of "
+            "others with the same x and outcome are flagged with them."
+        )
     frame.attrs["note"] = note
     return frame

@@ -35,7 +35,7 @@ from tvdbayes.models.model import Model
 from tvdbayes.objective._kinds import AbstractDivergence
 from tvdbayes.objective.divergences import TVD
 from tvdbayes.objective.partitions import AbstractPartition, Auto
-from tvdbayes.sampling.execution import AbstractExecutor, executor_for
+from tvdbayes.sampling.execution import AbstractExecutor, executor_for, single_threaded
 from tvdbayes.sampling.options import NO_PRIOR_WITH_UNITS, Options
 from tvdbayes.sampling.plan import (
     AbstractPlan,
@@ -51,6 +51,7 @@ from tvdbayes.sampling.weights import Prior
 _LOG = logging.getLogger("tvdbayes")
 
 
+@single_threaded()
 def posterior_bootstrap(
     model: Model,
     cells: Cells,

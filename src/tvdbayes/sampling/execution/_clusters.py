@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeVar
@@ -23,7 +24,8 @@ _PATIENCE = 30.0
 
 
 def _shipped(work: Callable[[int], Result]) -> Callable[[int], Result]:
-    return work
+    # What arrives by Dask may lie at odd addresses, where NumPy adds up in another order.
+    return deepcopy(work)
 
 
 class AbstractCluster(ABC):

@@ -5,7 +5,7 @@ import logging
 import os
 import platform
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,15 +14,21 @@ from threading import Event, Lock
 from typing import Any, TypeVar
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from tvdbayes import kernel
 from tvdbayes.sampling.execution._parents import beside
 
 
 @cache
-def _threads() -> ThreadpoolController:
-    return ThreadpoolController()
+def _libraries() -> list[Any]:
+    """The BLAS libraries in use, of NumPy and of SciPy."""
+    return ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+def _of_process(library: Any) -> bool:
+    """Whether its number of threads is one for the process; else each thread has its own."""
+    return library.internal_api == "openblas" and library.threading_layer != "openmp"
 
 
 def _keep_freed_memory() -> None:
@@ -49,29 +55,50 @@ def _unfix_thresholds() -> None:
         libc.mallopt(trim, 1 << 26)
 
 
+def _set_threads(numbers: Iterable[int]) -> None:
+    """Set the number of threads of each BLAS library, as the calling thread sees it.
+
+    threadpoolctl lets one thread of a process set that of OpenBLAS, and ignores all others without
+    a word, until that thread gives this up or somebody takes it away.
+    """
+    OpenBLASController.clear_controlling_thread(force=True)
+    for library, number in zip(_libraries(), numbers, strict=True):
+        library.set_num_threads(number)
+    OpenBLASController.clear_controlling_thread(force=True)
+
+
 @dataclass(eq=False)
 class _BlasLimit:
-    """One BLAS thread for the whole process, while anybody needs it.
+    """One BLAS thread, while anybody needs it.
 
-    The limit belongs to the process. A worker with several threads (Dask's usual one) computes
-    several blocks at once, and the first to end must not lift the limit for the others.
+    Where the number is one for the process, a worker with several threads (Dask's usual one)
+    computes several blocks at once, and the first to end must not lift the limit for the others.
+    Else every thread sets its own, and gives it back.
     """
 
     lock: Any = field(default_factory=Lock)
     n_users: int = 0
-    limit: Any = None
+    before: list[int] = field(default_factory=list)
 
-    def enter(self) -> None:
+    def enter(self) -> list[int]:
+        """Limit the calling thread; returns what its numbers were."""
         with self.lock:
+            seen = [library.num_threads for library in _libraries()]
             if self.n_users == 0:
-                self.limit = _threads().limit(limits=1, user_api="blas")
+                self.before = seen
             self.n_users += 1
+            _set_threads([1] * len(seen))
+            return seen
 
-    def leave(self) -> None:
+    def leave(self, seen: list[int]) -> None:
+        """Undo `enter`, given what it returned."""
         with self.lock:
             self.n_users -= 1
-            if self.n_users == 0:
-                self.limit.restore_original_limits()
+            shared = self.before if self.n_users == 0 else [1] * len(seen)
+            _set_threads(
+                of_all if _of_process(library) else own
+                for library, of_all, own in zip(_libraries(), shared, seen, strict=True)
+            )
 
 
 _BLAS = _BlasLimit()
@@ -81,11 +108,11 @@ _BLAS = _BlasLimit()
 def single_threaded() -> Iterator[None]:
     """One BLAS thread, so that sums are added up in the same order everywhere."""
     _keep_freed_memory()
-    _BLAS.enter()
+    seen = _BLAS.enter()
     try:
         yield
     finally:
-        _BLAS.leave()
+        _BLAS.leave(seen)
 
 
 Result = TypeVar("Result")
