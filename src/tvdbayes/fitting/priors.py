@@ -1,5 +1,6 @@
 """The prior of a fit, from a base measure in the columns of the data."""
 
+from dataclasses import replace
 from typing import Any
 
 from tvdbayes.data.sources import open_data
@@ -20,14 +21,15 @@ def prior_of(found: Survey, options: Options) -> Prior | None:
     posterior = likelihood_fit(Model(found.model.family, found.linear), found.cells)
     if isinstance(base, str):
         return Prior(options.alpha, fitted_base(posterior, options.seed))
+    # Rows of a base measure need no weights.
+    weights = found.data.weights if found.data.weights in base else None
     fit = AbstractFit(
         posterior,
         found.formula,
         found.design.encoding,
         found.cell_of_row,
-        found.data,
+        replace(found.data, weights=weights, sampling_weights=None),
         found.design.more_encodings,
         found.left_out,
     )
-    weights = found.data.weights if found.data.weights in base else None
-    return Prior(options.alpha, new_cells(fit, open_data(dict(base)), weights))
+    return Prior(options.alpha, new_cells(fit, open_data(dict(base))))
