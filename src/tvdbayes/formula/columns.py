@@ -150,7 +150,7 @@ def family_and_outcome(
         found = found.with_answers(_answers(table, outcome, success))
     elif success is not None:
         raise SettingsError(
-            f"success= names the answer that counts as 1; the family {found.name!r} has none; got "
+            f"The family {found.name!r} has no answers, one of which success= could name; got "
             f'{success!r}. Leave it out, or use family="bernoulli".'
         )
     if found.levels:
