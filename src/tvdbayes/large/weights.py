@@ -123,7 +123,7 @@ def _gammas(rng: np.random.Generator, counts: Array) -> Array:
     square = normal * normal
     shape = counts + (counts < 1)
     root = 1 + normal / np.sqrt(9 * shape - 3)
-    made = (shape - 1 / 3) * (root * root * root)
+    made: Array = (shape - 1 / 3) * (root * root * root)
     # Their quick test, which nearly all pass, and the exact one.
     doubt = np.nonzero(uniform[2] <= 0.0331 * square * square)
     d, cube = shape[doubt[0], 0] - 1 / 3, root[doubt] ** 3

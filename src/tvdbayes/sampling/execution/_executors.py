@@ -23,12 +23,13 @@ from tvdbayes.sampling.execution._parents import beside
 @cache
 def _libraries() -> list[Any]:
     """The BLAS libraries in use, of NumPy and of SciPy."""
-    return ThreadpoolController().select(user_api="blas").lib_controllers
+    libraries: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
+    return libraries
 
 
 def _of_process(library: Any) -> bool:
     """Whether its number of threads is one for the process; else each thread has its own."""
-    return library.internal_api == "openblas" and library.threading_layer != "openmp"
+    return bool(library.internal_api == "openblas" and library.threading_layer != "openmp")
 
 
 def _keep_freed_memory() -> None:
