@@ -23,8 +23,8 @@ from tvdbayes.sampling.execution._parents import beside
 @cache
 def _libraries() -> list[Any]:
     """The BLAS libraries in use, of NumPy and of SciPy."""
-    found: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
-    return found
+    libraries: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
+    return libraries
 
 
 def _of_process(library: Any) -> bool:
