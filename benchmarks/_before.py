@@ -7,6 +7,12 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+_ENVIRONMENT = {
+    # Modules are compiled once, as on the machine of a user.
+    name: value
+    for name, value in os.environ.items()
+    if name != "PYTHONDONTWRITEBYTECODE"
+}
 
 
 def seconds_of(script, commit=None):
@@ -22,7 +28,7 @@ def seconds_of(script, commit=None):
         done = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", script],
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"},
+            env={**_ENVIRONMENT, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"},
             check=True,
             capture_output=True,
             text=True,

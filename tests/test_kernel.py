@@ -37,6 +37,7 @@ from tvdbayes.objective import Layout, Objective
 from tvdbayes.objective._compiled import Compiled
 from tvdbayes.objective._penalty import degenerate
 from tvdbayes.objective.partitions import Auto
+from tvdbayes.objective.partitions._kmeans import nearest
 from tvdbayes.sampling.execution import Joblib, Threads
 from tvdbayes.solvers import newton
 from tvdbayes.storage import load, save
@@ -253,11 +254,50 @@ def test_separated_and_degenerate_draws_are_left_to_numpy(rng):
 @pytest.mark.parametrize("name", TABLES)
 def test_laws_that_are_one_point_are_found(name, rng):
     objective, _ = stated(name, rng)
+    layout, found = objective.layout, []
     for size in (1.0, 12.0, 14.0, 16.0, 40.0):
         theta = steps(objective, rng, size)
-        with kernel.using("numpy"):
-            plain = degenerate(objective.layout, theta)
-        np.testing.assert_array_equal(degenerate(objective.layout, theta), plain)
+        plain = layout.family.degenerate(layout.bound.eta(theta), layout.x_trials).any(0)
+        np.testing.assert_array_equal(degenerate(layout, theta), plain)
+        found += plain.tolist()
+    assert any(found)
+    assert not all(found)
+
+
+@pytest.mark.parametrize("name", ["logit, offset", "binomial, repeated, offset", "dispersed"])
+def test_predictors_lie_where_they_are_said_to(name, rng):
+    bound = stated(name, rng)[0].layout.bound
+    for size, spread in ((3.0, 1e-3), (3.0, 1.0), (0.0, 5.0)):
+        centre = size * rng.normal(size=(bound.n_params, 1))
+        theta = centre + spread * rng.normal(size=(bound.n_params, 30))
+        low, high = np.moveaxis(bound.enclosed(theta) - bound.extremes(theta), 1, 0)
+        assert (low <= 0).all()
+        assert (high >= 0).all()
+        # Where draws are near to one another nearly nothing is given away.
+        assert spread > 1e-3 or max(-low.min(), high.max()) < 0.1
+    theta[0, 3] = np.nan
+    np.testing.assert_array_equal(bound.enclosed(theta), bound.extremes(theta))
+
+
+@needs_kernel
+@needs_numpy_off
+@pytest.mark.parametrize("n_centres", [1, 2, 7, 8, 9, 50])
+def test_nearest_centres_are_those_of_numpy(n_centres, rng, monkeypatch):
+    z = rng.normal(size=(203, 3))
+    z[0], z[-1] = 1e6, -1e9
+    centres = z[rng.choice(203, n_centres, replace=False)] + 0.01
+    if n_centres == 50:
+        # Ties, which go to the first: equal centres, and one that is nearer by rounding alone.
+        centres[3] = centres[8] = [0, 40, 0]
+        centres[1], centres[9] = [40, 0, 0], [40 * (1 - 1e-14), 0, 0]
+        z[1:3] = 0.8 * centres[[1, 3]]
+    with kernel.using("numpy"):
+        plain = nearest(z, centres)
+    for level in LEVELS:
+        monkeypatch.setenv("TVDBAYES_KERNEL", level)
+        np.testing.assert_array_equal(nearest(z, centres), plain)
+    gaps = ((z[3:-1, None] - centres) ** 2).sum(2)
+    assert (gaps[np.arange(len(gaps)), plain[3:-1]] <= gaps.min(1) + 1e-9).all()
 
 
 # Whole fits.

@@ -94,6 +94,9 @@ class Mutant:
         # What was compiled from the old text must not be used.
         for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
             compiled.unlink()
+        if path.suffix == ".h":
+            build = path.with_name("build.py")
+            subprocess.run([sys.executable, str(build)], check=True, capture_output=True)
 
 
 def _defined(name: str, text: str) -> bool:
@@ -137,7 +140,7 @@ def copy(source: Path, goal: Path) -> None:
 def run_tests(root: Path, tests: Sequence[str], *options: str) -> tuple[int | None, str]:
     """The exit status of pytest in this folder (None: out of time), and what it printed.
 
-    Bugs are planted in Python, so NumPy computes, except in the tests of the compiled kernel.
+    Most bugs are planted in Python, so NumPy computes, except in the tests of the compiled kernel.
     """
     own = {"PYTHONPATH": str(root / "src"), "OPENBLAS_NUM_THREADS": "1"}
     if not all(test.startswith(_OF_KERNEL) for test in tests):

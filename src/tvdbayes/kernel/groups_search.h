@@ -4,7 +4,6 @@
 /* The numbers of a lane, each a row of NB; `draw` is -1 for a lane without one, `ended` its last
    status + 1 where only the value of its end is missing, 0 during the search. */
 enum { L_DRAW, L_ENDED, L_FRESH, L_WIDTH, L_NARROW, L_LENGTH, L_BEST, L_PROMISE, L_STEPS, L_TAKEN, L_MERIT, L_CLOSE, L_EXACT, L_TOTAL, L_DEFINITE };
-enum { G_CONVERGED = 0, G_STALLED = 1, G_OUT_OF_STEPS = 2 };
 enum { MOST_SWEEPS = 40 };
 
 static double root(double a) { double out[LANES]; store(out, vsqrt(all(a))); return out[0]; }
@@ -184,11 +183,11 @@ static void go_on(const Groups *g, const Block *b, const Ends *e)
         double length = 0;
         e->n_iter[draw] = (int64_t)++x[L_STEPS * NB];
         if (flat && last) {
-            x[L_ENDED * NB] = G_CONVERGED + 1;
+            x[L_ENDED * NB] = CONVERGED + 1;
             /* The last step is too short to be worth an evaluation, but not to be taken. */
             length = 1;
-        } else if (stuck && last) x[L_ENDED * NB] = G_STALLED + 1;
-        else if (x[L_STEPS * NB] >= real[R_MAX_ITER]) x[L_ENDED * NB] = G_OUT_OF_STEPS + 1;
+        } else if (stuck && last) x[L_ENDED * NB] = STALLED + 1;
+        else if (x[L_STEPS * NB] >= real[R_MAX_ITER]) x[L_ENDED * NB] = OUT_OF_STEPS + 1;
         else if (!last && (stuck || flat)) {
             x[L_WIDTH * NB] = largest(x[L_WIDTH * NB] * real[R_NARROW], real[R_TAU]);
             x[L_LENGTH * NB] = 0;
@@ -271,33 +270,20 @@ ENTRY(search_groups)(const Groups *g, const double *p, int64_t n_draws, const do
     }
 }
 
-/* The divergence itself of each draw at theta (d, n_draws). */
-ENTRY(measure_groups)(const Groups *g, const double *p, int64_t n_draws, const double *theta, double *exact, double *memory)
+/* The divergence itself, exact (n_points, n_draws): of each draw at its theta (d, n_draws), one point; or at
+   points that all draws share, of which the pmf summed to slots (n_slots, n_points) is given. */
+ENTRY(measure_groups)(const Groups *g, const double *p, int64_t n_draws, const double *theta, const double *pmf, int64_t n_points, double *exact, double *memory)
 {
     Block b;
     clear(&b, memory, block_numbers(g, &b, memory));
     for (int64_t first = 0; first < n_draws; first += NB) {
         const int n = n_draws - first < NB ? (int)(n_draws - first) : NB;
         load_lanes(g, &b, 0, n, p, n_draws, first);
-        for (int64_t i = 0; i < g->n_params; i++) memcpy(b.trial + i * NB, theta + i * n_draws + first, sizeof(double) * (size_t)n);
-        forward(g, &b, b.trial);
-        measure(g, &b, b.lane);
-        memcpy(exact + first, b.lane, sizeof(double) * (size_t)n);
-    }
-}
-
-/* The same at points that all draws share, of which the pmf summed to slots (n_slots, n_points) is
-   known: exact is (n_points, n_draws). */
-ENTRY(score_groups)(const Groups *g, const double *p, int64_t n_draws, const double *pmf, int64_t n_points, double *exact, double *memory)
-{
-    Block b;
-    clear(&b, memory, block_numbers(g, &b, memory));
-    for (int64_t first = 0; first < n_draws; first += NB) {
-        const int n = n_draws - first < NB ? (int)(n_draws - first) : NB;
-        load_lanes(g, &b, 0, n, p, n_draws, first);
+        for (int64_t i = 0; !pmf && i < g->n_params; i++) memcpy(b.trial + i * NB, theta + i * n_draws + first, sizeof(double) * (size_t)n);
+        if (!pmf) forward(g, &b, b.trial);
         for (int64_t point = 0; point < n_points; point++) {
-            memset(b.mass, 0, sizeof(double) * (size_t)(g->n_units * NB));
-            for (int64_t i = 0; i < g->n_atoms; i++)
+            if (pmf) memset(b.mass, 0, sizeof(double) * (size_t)(g->n_units * NB));
+            for (int64_t i = 0; pmf && i < g->n_atoms; i++)
                 for (int64_t k = g->slot0[i]; k < g->slot0[i + 1]; k++) {
                     V m[NV];
                     EACH m[v] = load(AT(b.weight, i)) * pmf[k * n_points + point];

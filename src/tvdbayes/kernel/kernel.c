@@ -4,17 +4,23 @@
    draw is their last axis, and draws are padded to a multiple of `lanes`. */
 
 #include "vector.h"
-#include "functions.h"
 #include "dispersion.h"
 #include "likelihood.h"
 #include "search.h"
+#include "centres.h"
 #include "groups.h"
 #include "groups_search.h"
 
 ENTRY(lanes)(int64_t *out) { *out = LANES; }
 
-#if defined(COMMON)
+/* Elementary functions of an array, for the tests: which of them, n numbers (a multiple of LANES). */
+ENTRY(elementary)(int64_t which, int64_t n, const double *x, double *out)
+{
+    V (*const of[])(V) = {vexp, vlog1p, vlog, vsqrt, vexpm1, verfcx};
+    for (int64_t i = 0; i + LANES <= n; i += LANES) store(out + i, of[which](load(x + i)));
+}
 
+#if defined(COMMON)
 /* What does not depend on the instruction set. */
 EXPORTED const char *kernel_sources(void) { return SOURCES; }
 EXPORTED int64_t kernel_runs(int64_t level)
@@ -28,5 +34,4 @@ EXPORTED int64_t kernel_runs(int64_t level)
 #endif
     return level == 0;
 }
-
 #endif

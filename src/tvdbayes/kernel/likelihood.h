@@ -171,43 +171,33 @@ static inline void slope_of_law(const Tables *t, const int64_t law, const int si
     store(grad + (t->d - 1) * LANES, own);
 }
 
-/* The gradient (d, LANES) at theta (d, LANES). */
-static void slope(const Tables *t, const double *theta, double *grad)
-{
-    const int single = t->m == t->n;
-    switch (t->law) {
-    case POISSON: if (single) slope_of_law(t, POISSON, 1, theta, grad); else slope_of_law(t, POISSON, 0, theta, grad); break;
-    case NEGBIN: slope_of_law(t, NEGBIN, single, theta, grad); break;
-    case PROBIT: slope_of_law(t, PROBIT, single, theta, grad); break;
-    case CLOGLOG: slope_of_law(t, CLOGLOG, single, theta, grad); break;
-    default: if (single) slope_of_law(t, LOGIT, 1, theta, grad); else slope_of_law(t, LOGIT, 0, theta, grad);
-    }
-}
-
-static inline V value_of_law(const Tables *t, const int64_t law, const double *theta)
+static inline void value_of_law(const Tables *t, const int64_t law, const int single, const double *theta, double *value)
 {
     V u = disperse(t, law, theta), sum = all(0.0), eta[ROWS], total, outcomes;
     for (int64_t i = 0, rows = ROWS; i < t->n; i += rows) {
         rows = i + ROWS <= t->n ? ROWS : 1;
         predict(t, i, (int)rows, theta, eta);
         for (int r = 0; r < rows; r++) {
-            sums_of(t, t->m == t->n, i + r, &total, &outcomes);
+            sums_of(t, single, i + r, &total, &outcomes);
             sum += row_loss(law, total, outcomes, eta[r], u);
         }
     }
     for (int64_t k = 0; law == NEGBIN && k < t->n_outcomes; k++) sum -= load(t->mass + k * LANES) * load(t->terms + 3 * k * LANES);
-    return sum;
+    store(value, sum);
 }
 
-/* The value (LANES,) at theta (d, LANES). */
-static V value(const Tables *t, const double *theta)
-{
-    if (t->law == POISSON) return value_of_law(t, POISSON, theta);
-    if (t->law == NEGBIN) return value_of_law(t, NEGBIN, theta);
-    if (t->law == PROBIT) return value_of_law(t, PROBIT, theta);
-    if (t->law == CLOGLOG) return value_of_law(t, CLOGLOG, theta);
-    return value_of_law(t, LOGIT, theta);
-}
+/* A pass, compiled for each law, and for rows of one cell where that pays. */
+#define OF_ITS_LAW(pass) \
+    const int single = t->m == t->n; \
+    if (t->law == NEGBIN) pass(t, NEGBIN, single, theta, out); \
+    else if (t->law == PROBIT) pass(t, PROBIT, single, theta, out); \
+    else if (t->law == CLOGLOG) pass(t, CLOGLOG, single, theta, out); \
+    else if (t->law == POISSON) { if (single) pass(t, POISSON, 1, theta, out); else pass(t, POISSON, 0, theta, out); } \
+    else { if (single) pass(t, LOGIT, 1, theta, out); else pass(t, LOGIT, 0, theta, out); }
+
+/* The value (LANES,) and the gradient (d, LANES) at theta (d, LANES). */
+static void value(const Tables *t, const double *theta, double *out) { OF_ITS_LAW(value_of_law) }
+static void slope(const Tables *t, const double *theta, double *out) { OF_ITS_LAW(slope_of_law) }
 
 static void take_theta(int64_t d, int64_t n_draws, const double *theta, int64_t b, int64_t last, double *at)
 {
@@ -225,7 +215,7 @@ ENTRY(likelihood)(
     for (int64_t b = first; b < last; b += LANES) {
         take_draws(&tables, b, last);
         take_theta(d, n_draws, theta, b, last, at);
-        store(found, value(&tables, at));
+        value(&tables, at, found);
         if (grad) slope(&tables, at, slopes);
         for (int lane = 0; lane < LANES && b + lane < last; lane++) {
             values[b + lane] = found[lane];

@@ -5,10 +5,6 @@
    (-ffp-contract=off) and no function of the C library is called on numbers, so that the bits are
    the same with every compiler, instruction set and number of lanes. */
 
-#ifndef TVDBAYES_VECTOR_H
-#define TVDBAYES_VECTOR_H
-
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -179,5 +175,3 @@ static inline V vlog(V x)
     V f = pick(big, significand * 0.5 - 1.0, significand - 1.0);
     return log_near_one(f, pick(big, exponent + 1.0, exponent));
 }
-
-#endif

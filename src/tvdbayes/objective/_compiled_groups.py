@@ -70,18 +70,17 @@ class CompiledGroups:
         for end, known in self._ends:
             if np.array_equal(end, theta):
                 return known.copy()
-        exact, theta = np.empty(self.p.shape[1]), np.ascontiguousarray(theta)
-        self._call(
-            "measure_groups", self._reals(), self.p, exact.size, theta, exact, self._memory()
-        )
+        exact: Array = self._measure(np.ascontiguousarray(theta), None, 1)[0]
         return exact
 
     def score(self, slot_pmf: Array) -> Array:
         """The same at K points for all draws, (K, B), where the slots' pmf is (n_slots, K)."""
-        n_draws, n_points = self.p.shape[1], slot_pmf.shape[1]
-        exact, pmf = np.empty((n_points, n_draws)), np.ascontiguousarray(slot_pmf)
-        given = (self.p, n_draws, pmf, n_points)
-        self._call("score_groups", self._reals(), *given, exact, self._memory())
+        return self._measure(None, np.ascontiguousarray(slot_pmf), slot_pmf.shape[1])
+
+    def _measure(self, theta: Array | None, pmf: Array | None, n_points: int) -> Array:
+        exact = np.empty((n_points, self.p.shape[1]))
+        given = (self.p, exact.shape[1], theta, pmf, n_points)
+        self._call("measure_groups", self._reals(), *given, exact, self._memory())
         return exact
 
     def expand(

@@ -134,14 +134,16 @@ def at_boundary(layout: Layout, theta: Array) -> BoolArray:
 
 def degenerate(layout: Layout, theta: Array) -> BoolArray:
     """Draws (of theta (d, B)) under which some x row has a law that is (nearly) one point."""
-    eta, trials, some = layout.bound.eta(theta), layout.x_trials, np.arange(theta.shape[1])
-    if layout.family.compiled is not None:
+    bound, family, trials = layout.bound, layout.family, layout.x_trials
+    found, some = np.zeros(theta.shape[1], bool), np.arange(theta.shape[1])
+    if family.compiled is not None:
         # The laws that the kernel knows have their extremes at the ends of the predictor, and the
         # fewer trials the nearer they are.
-        ends = xp.stack([eta.min(1), eta.max(1)], axis=1)
         fewest = trials.min(0, keepdims=True)
-        some = np.flatnonzero(np.asarray(layout.family.degenerate(ends, fewest).any(0)))
-    found = np.zeros(theta.shape[1], bool)
+        for ends_at in (bound.enclosed, bound.extremes):
+            if some.size:
+                at_ends = family.degenerate(ends_at(theta[:, some]), fewest)
+                some = some[np.asarray(at_ends.any(0))]
     if some.size:
-        found[some] = np.asarray(layout.family.degenerate(eta[..., some], trials).any(0))
+        found[some] = np.asarray(family.degenerate(bound.eta(theta[:, some]), trials).any(0))
     return found

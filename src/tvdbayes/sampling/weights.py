@@ -58,8 +58,9 @@ _STRIDE = 0x9E3779B97F4A7C15F39CC0605CEDC835
 """Random numbers between two draws, modulo the period of 2**128: its golden section, which spreads
 the draws evenly. A power of two would leave the lower bits of all of them the same."""
 
-_TOGETHER = 8
-"""Draws of weights for each task of a thread, chosen by trial."""
+_TOGETHER, _WEIGHTS = 8, 1 << 13
+"""Draws of weights for each task of a thread, chosen by trial: so many, or, where a draw has few
+weights, as many as have this many together."""
 _SAMPLE = 256
 """Atoms, at least, that stand for a sampled base measure where the unweighted table is solved."""
 _MOST_ATOMS = 1_000_000
@@ -242,9 +243,10 @@ def reweight(cells: Cells, rngs: Draws, n_draws: int, prior: Prior | None = None
     if prior is None and cells.counts.min() >= 1:
         mass = np.empty((n_draws, cells.n_cells))
         alone = bool((cells.counts == 1).all())
+        together = max(_TOGETHER, _WEIGHTS // cells.n_cells)
 
         def some(start: int) -> None:
-            rows = mass[start : start + _TOGETHER]
+            rows = mass[start : start + together]
             for row, rng in zip(rows, rngs.after(start), strict=False):
                 if alone:
                     # The same numbers as Gamma(1), in a third of the time.
@@ -253,7 +255,7 @@ def reweight(cells: Cells, rngs: Draws, n_draws: int, prior: Prior | None = None
                     rng.standard_gamma(cells.counts, out=row)
             rows /= rows.sum(1, keepdims=True)
 
-        in_parts(some, range(0, n_draws, _TOGETHER))
+        in_parts(some, range(0, n_draws, together))
         return Reweighted(cells, mass.T)
     each = islice(rngs, n_draws)
     if prior is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from tvdbayes._array import Device
+from tvdbayes._array import Device, xp
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.data.cells import Cells
@@ -151,6 +151,17 @@ class AbstractBound(ABC):
     @abstractmethod
     def eta(self, theta: Array) -> Array:
         """Predictors (k, n_x, B) at parameters (d, B)."""
+
+    def extremes(self, theta: Array) -> Array:
+        """The smallest and the largest value of each predictor over the x rows, (k, 2, B)."""
+        eta = self.eta(theta)
+        return xp.stack([eta.min(1), eta.max(1)], axis=1)
+
+    def enclosed(self, theta: Array) -> Array:
+        """Values (k, 2, B) that each predictor lies between in all x rows; none nearer is known
+        without a pass over the rows for every draw.
+        """
+        return self.extremes(theta)
 
     @abstractmethod
     def slope(self, theta: Array, change: Array) -> Array:

@@ -157,6 +157,34 @@ class BoundLinear(AbstractBound):
             parts[0] += self.offset[:, None]
         return xp.stack(parts)
 
+    def enclosed(self, theta: Array) -> Array:
+        """See `AbstractBound`; from the centre c of the draws on by Cauchy and Schwarz,
+        ``|z'(theta - c)| <= sqrt(z'G^-1 z) sqrt((theta - c)'G (theta - c))``, G the mean of zz'.
+        """
+        centre = theta.mean(1, keepdims=True)
+        if on_device(self.designs[0]) or not np.isfinite(theta).all():
+            return super().enclosed(theta)
+        at = self.extremes(centre)
+        reach = np.empty((len(at), 1, theta.shape[1]))
+        for number, (part, (gram, longest)) in enumerate(
+            zip(self.slices, self._reach, strict=True)
+        ):
+            away = theta[part] - centre[part]
+            reach[number] = longest * np.sqrt((away * (gram @ away)).sum(0))
+        ends: Array = at + reach * np.array([[-1.0], [1.0]])
+        return ends
+
+    @cached_property
+    def _reach(self) -> list[tuple[Array, float]]:
+        """G of each predictor, and the largest sqrt(z'G^-1 z), a little more for rounding."""
+        found = []
+        for z in self.designs:
+            gram = z.T @ z / max(len(z), 1)
+            gram += 1e-8 * (1 + np.trace(gram)) * np.eye(len(gram))
+            longest = (z.T * np.linalg.solve(gram, z.T)).sum(0).max(initial=0.0)
+            found.append((gram, (1 + 1e-6) * float(np.sqrt(longest))))
+        return found
+
     def slope(self, theta: Array, change: Array) -> Array:
         coefficients = self.to_user(theta)
         columns = [_columns(change, block, intercept=0.0) for block in self.blocks]

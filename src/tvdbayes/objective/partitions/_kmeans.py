@@ -16,11 +16,13 @@ Lloyd, S. (1982). Least squares quantization in PCM. IEEE Transactions on Inform
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tvdbayes import kernel
 from tvdbayes._array import Ones, in_parts
 from tvdbayes._typing import Array, IntArray
 
@@ -38,6 +40,11 @@ _SINGLE = 2.0**-18
 
 TIE = 1e-12
 """The same for what counts as a tie in double precision."""
+
+
+_Search = Callable[["Rows"], tuple[IntArray, Array, float]]
+"""Of rows the nearest centre, by how much half the squared distance of the second is larger, and
+the share of the squared lengths up to which that may be wrong."""
 
 
 def nearest(z: Array, centres: Array) -> IntArray:
@@ -58,31 +65,67 @@ class Rows:
     ----------
     z, size : (n, q), (n,)
         The rows and their squared lengths.
-    single : (n, q + 1)
-        The rows in single precision, with ones at the end.
     """
 
     z: Array
     size: Array
-    single: NDArray[np.float32]
 
     @classmethod
     def of(cls, z: Array) -> Self:
         """Rows z (n, q)."""
-        single = np.ones((len(z), z.shape[1] + 1), np.float32)
-        single[:, :-1] = z
-        return cls(z, np.einsum("ij,ij->i", z, z), single)
+        z = np.ascontiguousarray(z)
+        return cls(z, np.einsum("ij,ij->i", z, z))
+
+    @cached_property
+    def single(self) -> NDArray[np.float32]:
+        """The rows in single precision, with ones at the end, (n, q + 1)."""
+        single = np.ones((len(self.z), self.z.shape[1] + 1), np.float32)
+        single[:, :-1] = self.z
+        return single
 
     def take(self, rows: slice) -> Self:
         """Some of them."""
-        return replace(self, z=self.z[rows], size=self.size[rows], single=self.single[rows])
+        return replace(self, z=self.z[rows], size=self.size[rows])
 
 
 def finder(centres: Array) -> Callable[[Rows], IntArray]:
-    """Finds the nearest centre of some rows, in single precision; double precision decides where
-    that is too coarse.
+    """Finds the nearest centre of some rows; where several are about as near, one formula decides,
+    so that the compiled kernel and NumPy find the same.
     """
     half = 0.5 * (centres * centres).sum(1)
+    lib = kernel.library()
+    search = _in_single(centres, half) if lib is None else _by_kernel(lib, centres, half)
+
+    def near(rows: Rows) -> IntArray:
+        closest, gap, coarse = search(rows)
+        size = rows.size + 2 * half[closest]
+        close = np.flatnonzero(gap <= coarse * size)
+        if close.size:
+            exact = half - rows.z[close] @ centres.T
+            tied = exact.min(1) + TIE * size[close]
+            closest[close] = (exact <= tied[:, None]).argmax(1)
+        return closest
+
+    return near
+
+
+def _by_kernel(lib: kernel.Library, centres: Array, half: Array) -> _Search:
+    """The nearest centre of rows, and by how much the second is farther, by the kernel."""
+    filled = np.zeros((centres.shape[1] + 1, lib.padded(len(half))))
+    filled[-1] = np.inf
+    filled[:, : len(half)] = np.vstack([centres.T, half])
+    columns, lengths = filled[:-1], filled[-1]
+
+    def search(rows: Rows) -> tuple[IntArray, Array, float]:
+        closest, gap = np.empty(len(rows.z), np.int64), np.empty(len(rows.z))
+        lib.call("nearest", *rows.z.shape, lengths.size, rows.z, columns, lengths, closest, gap)
+        return closest, gap, 2 * TIE
+
+    return search
+
+
+def _in_single(centres: Array, half: Array) -> _Search:
+    """The same by matrix products in single precision."""
     # Columns that no row is near fill it up: minima of whole vectors are found faster.
     single = np.zeros((centres.shape[1] + 1, -(-len(half) // _VECTOR) * _VECTOR), np.float32)
     single[-1] = np.inf
@@ -92,9 +135,8 @@ def finder(centres: Array) -> Callable[[Rows], IntArray]:
     step = max(_SCORES // n_scores, 64)
     offsets = n_scores * np.arange(step)
 
-    def near(rows: Rows) -> IntArray:
-        closest = np.empty(len(rows.z), np.intp)
-        gap = np.empty(len(rows.z), np.float32)
+    def search(rows: Rows) -> tuple[IntArray, Array, float]:
+        closest, gap = np.empty(len(rows.z), np.intp), np.empty(len(rows.z))
         for start in range(0, len(rows.z), step):
             part = slice(start, start + step)
             # Half the squared distance, less what is the same for all centres, as one product.
@@ -106,15 +148,9 @@ def finder(centres: Array) -> Callable[[Rows], IntArray]:
             flat[place] = np.inf
             # NumPy finds where a minimum is faster than what it is.
             gap[part] = flat[first + scores.argmin(1)] - best
-        size = rows.size + 2 * half[closest]
-        close = np.flatnonzero(gap <= _SINGLE * size)
-        if close.size:
-            exact = half - rows.z[close] @ centres.T
-            tied = exact.min(1) + TIE * size[close]
-            closest[close] = (exact <= tied[:, None]).argmax(1)
-        return closest
+        return closest, gap, _SINGLE
 
-    return near
+    return search
 
 
 def learn_centres(
