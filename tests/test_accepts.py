@@ -145,7 +145,7 @@ def test_functions_of_numpy_are_those_of_formulas(data):
 @pytest.mark.parametrize(
     ("formula", "words"),
     [
-        ("visits ~ age + (1|region)", "C(region)"),
+        ("visits ~ age + (1|region)", 'give clusters="region"; for a coefficient of each group'),
         ("visits ~ (1 + age || region)", "C(region)"),
         ("visits ~ age | region", "inflation"),
         ("visits ~ s(age)", "bs(x, df=5)"),

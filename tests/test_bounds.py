@@ -16,6 +16,7 @@ from tvdbayes.bounds import (
     cells_report,
     deviation,
     failure_probability,
+    kernel_failure_probability,
     kernel_tvd,
     misfit_upper,
     parameter_set,
@@ -568,6 +569,22 @@ def test_too_many_wrong_rows_leave_everything_possible_and_a_wrong_model_nothing
 
 
 # ---- the kernel surrogate
+
+
+def test_the_printed_failure_probability_of_the_kernel_is_its_formula():
+    counts, e = np.array([40_000, 90_000, 70_000]), 0.3
+    density = [3 * np.exp(-n * e**2 / 450) + np.exp(-2 * n * e**2 / 225) for n in (*counts, 2e5)]
+    printed = min(density[:3]) + density[3] + (2**3 - 2) * np.exp(-2e5 * e**2 / 18)
+    assert np.isclose(kernel_failure_probability(counts, e), printed, rtol=1e-12)
+    assert kernel_failure_probability(counts, 0.01) == 1
+    # Many outcomes: sets of them are counted by their logarithm.
+    assert kernel_failure_probability(np.full(2000, 50), 0.1) == 1
+
+
+@pytest.mark.parametrize("counts", [[5.5, 3], [4], [0, 7]])
+def test_the_printed_failure_probability_needs_rows_of_each_outcome(counts):
+    with pytest.raises(SettingsError, match="number of rows, at least 1"):
+        kernel_failure_probability(counts, 0.1)
 
 
 def by_quadrature(cells, theta, h):

@@ -22,7 +22,7 @@ the L1 deviation of the empirical distribution. Hewlett-Packard Labs, HPL-2003-9
 """
 
 from tvdbayes.bounds.cells_report import CellsReport, cells_report
-from tvdbayes.bounds.kernel import KernelTVD, kernel_tvd
+from tvdbayes.bounds.kernel import KernelTVD, kernel_failure_probability, kernel_tvd
 from tvdbayes.bounds.misfit import MisfitUpper, misfit_split, misfit_upper
 from tvdbayes.bounds.parameter_set import ParameterSet, parameter_set
 from tvdbayes.bounds.radius import Radius, deviation, failure_probability, tvd_radius
@@ -38,6 +38,7 @@ __all__ = [
     "cells_report",
     "deviation",
     "failure_probability",
+    "kernel_failure_probability",
     "kernel_tvd",
     "misfit_split",
     "misfit_upper",

@@ -32,6 +32,7 @@ from tvdbayes.bounds._words import (
     row_counts,
     vector,
 )
+from tvdbayes.bounds.radius import log_subsets
 from tvdbayes.data.cells import Cells
 from tvdbayes.models.model import Model
 
@@ -156,6 +157,53 @@ def kernel_tvd(
         f"the smoothed model{itself}.",
         assumptions=tuple(assumptions),
     )
+
+
+def kernel_failure_probability(outcome_counts: ArrayLike, radius: float) -> float:
+    """The failure probability that the paper prints for Proposition 3, at most 1.
+
+    With n_y rows of outcome y, n in all, K outcomes and radius e, the end of its proof has
+
+        min_y {3 exp(-n_y e**2 / 450) + exp(-2 n_y e**2 / 225)}
+        + 3 exp(-n e**2 / 450) + exp(-2 n e**2 / 225) + (2**K - 2) exp(-n e**2 / 18).
+
+    It is stated for n "large enough", without a way to know, and is no guarantee at any n: the
+    minimum over outcomes should be a maximum, and no bandwidth or smoothness enters, although the
+    surrogate tends to a score far from the distance as the bandwidth goes to 0. `kernel_tvd` has
+    bounds that hold.
+
+    Parameters
+    ----------
+    outcome_counts : (K,)
+        Rows of each outcome.
+    radius : float
+        The error of the surrogate that is to be exceeded with this probability at most; above 0.
+
+    Examples
+    --------
+    At a thousand rows it says nothing about an error of 0.3:
+
+    >>> from tvdbayes.bounds import kernel_failure_probability
+    >>> kernel_failure_probability([500, 500], 0.3)
+    1.0
+    >>> f"{kernel_failure_probability([50_000, 50_000], 0.3):.0e}"
+    '1e-04'
+    """
+    counts = vector("outcome_counts", outcome_counts)
+    if counts.size < 2 or not ((counts >= 1) & (counts == np.round(counts))).all():
+        raise SettingsError(
+            "outcome_counts must hold the number of rows, at least 1, of each of two or more "
+            f"outcomes; got {counts.tolist()}."
+        )
+    finite_number("radius", radius, above=0.0)
+    n, square = counts.sum(), radius**2
+
+    def of_density(rows: Array) -> Array:
+        found: Array = 3 * np.exp(-rows * square / 450) + np.exp(-2 * rows * square / 225)
+        return found
+
+    tables = np.exp(min(0.0, log_subsets(counts.size) - n * square / 18))
+    return float(min(1.0, of_density(counts).min() + of_density(n) + tables))
 
 
 Law = Callable[[float, Array], Array]

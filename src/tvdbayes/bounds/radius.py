@@ -150,7 +150,7 @@ def deviation(
     n, n_x, n_y = _whole("n", n), _whole("n_x", n_x), _whole("n_y", n_y)
     delta, n_cells = probability("delta", delta), n_x * n_y
     if as_printed:
-        log_size = _log_subsets(n_x + n_y) + np.log(2)
+        log_size = log_subsets(n_x + n_y) + np.log(2)
         candidates = {"as printed": float(np.sqrt(2 * (log_size + np.log(1 / delta)) / n))}
     elif n_x == 1:
         candidates = _fixed(n, delta, n_cells)
@@ -190,10 +190,10 @@ def failure_probability(
     n, n_x, n_y = _whole("n", n), _whole("n_x", n_x), _whole("n_y", n_y)
     finite_number("radius", radius, above=0.0)
     if as_printed:
-        return float(min(1.0, np.exp(_log_subsets(n_x + n_y) + np.log(2) - n * radius**2 / 2)))
+        return float(min(1.0, np.exp(log_subsets(n_x + n_y) + np.log(2) - n * radius**2 / 2)))
     table = radius if n_x == 1 else radius / 2
     beyond = max(0.0, table - np.sqrt((n_x * n_y - 1) / n) / 2)
-    exponents = (_log_subsets(n_x * n_y) - 2 * n * table**2, -2 * n * beyond**2)
+    exponents = (log_subsets(n_x * n_y) - 2 * n * table**2, -2 * n * beyond**2)
     return float(min(1.0, np.exp(min(exponents))))
 
 
@@ -207,12 +207,12 @@ def _fixed(n: int, delta: float, n_cells: int) -> dict[str, float]:
         return {"Weissman": 0.0}
     log = np.log(1 / delta)
     return {
-        "Weissman": float(np.sqrt((_log_subsets(n_cells) + log) / (2 * n))),
+        "Weissman": float(np.sqrt((log_subsets(n_cells) + log) / (2 * n))),
         "McDiarmid": float(np.sqrt((n_cells - 1) / n) / 2 + np.sqrt(log / (2 * n))),
     }
 
 
-def _log_subsets(n_cells: int) -> float:
+def log_subsets(n_cells: int) -> float:
     """log(2**K - 2), the sets of cells that can tell two laws apart."""
     if n_cells == 1:
         return -np.inf

@@ -95,8 +95,9 @@ def bars(right: str) -> FormulaError:
     if group is not None:
         name = group[2].strip()
         return FormulaError(
-            f"Effects that vary by group, as in {group[0]!r}, are not fitted. Write "
-            f"C({name}) for a coefficient of each group."
+            f"Effects that vary by group, as in {group[0]!r}, are not fitted. For intervals that "
+            f'allow for rows which belong together, give clusters="{name}"; for a coefficient of '
+            f"each group, write C({name})."
         )
     return FormulaError(
         f"A formula has no bar; got {right.strip()!r}. Covariates of inflation, of zeros or of "
