@@ -67,6 +67,7 @@ ALL: dict[str, Callable[..., None]] = {
     "grouped_rows_surveys": grouped_rows.surveys,
     "grouped_rows_flags": grouped_rows.flags,
     "grouped_rows_cost": grouped_rows.cost,
+    "grouped_rows_best": grouped_rows.best,
     "bounds": bounds.run,
     "cost": cost.run,
     "million": cost.million,

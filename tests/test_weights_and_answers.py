@@ -118,8 +118,6 @@ REFUSED = {
     ("clusters", "strata"): "knows of no clusters",
     ("clusters", "sampling_weights"): "knows of no clusters",
     **{("clusters", kind): "knows of no clusters" for kind in PRIORS},
-    ("compare", "weights"): "cannot be compared yet",
-    **{("compare", kind): "cannot be compared" for kind in SAMPLED},
     **{
         ("misfit, with a certificate", kind): "A guarantee holds for rows that were drawn "
         "independently"

@@ -6,8 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from tvdbayes._errors import DataError, SettingsError
+from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
+from tvdbayes.fitting.held_units import HeldUnits, held_units, require_same, units_of_rows
 from tvdbayes.fitting.record import Fit
 from tvdbayes.results.misfit import share_of_data
 from tvdbayes.results.replicates import replicate
@@ -15,7 +16,6 @@ from tvdbayes.results.scores import cross_validate
 from tvdbayes.sampling.execution import progress_bar
 from tvdbayes.sampling.posterior import Posterior
 from tvdbayes.sampling.tables import AbstractTable
-from tvdbayes.sampling.weights import Stream
 
 _REPLICATES = 100
 """Simulated data sets, whose mean distance is what chance leaves unexplained."""
@@ -51,7 +51,9 @@ def compare(
 
     Every fit is scored on rows that it has not seen (the same folds for all), beside the share of
     the data that it cannot explain. Fits with the same covariates and seed are compared on the same
-    random weights.
+    random weights. Weighted rows and clusters are held out as such: rows of a frequency weight one
+    by one, clusters whole, and scores are means over the population that sampling weights describe;
+    standard errors are by cluster.
 
     Parameters
     ----------
@@ -80,23 +82,9 @@ def compare(
         if not isinstance(one, Fit):
             raise SettingsError(f"compare takes fits; got a {type(one).__name__}.")
     named = dict(fits) if isinstance(fits, Mapping) else _named(fits)
-    if any(one.posterior.units for one in named.values()):
-        raise DataError(
-            "Fits with clusters=, strata= or sampling_weights= cannot be compared by compare yet. "
-            "Compare their cross_validate(), which holds out whole clusters."
-        )
-    if any(one.data.weights or one.data.weighted for one in named.values()):
-        raise DataError(
-            "Fits with a weights column, or whose equal rows were put together, cannot be compared "
-            "yet: which rows a weight stands for is not kept. Repeat the rows instead."
-        )
+    held = {name: held_units(one) for name, one in named.items()}
     with progress_bar(None, f"{len(named)} fits") as report:
-        return compare_posteriors(
-            {name: (one.posterior, one.cell_of_row) for name, one in named.items()},
-            n_folds=n_folds,
-            n_draws=n_draws,
-            progress=report,
-        )
+        return _compared(held, n_folds, n_draws, report)
 
 
 def _named(fits: Sequence[Fit]) -> dict[str, Fit]:
@@ -121,65 +109,59 @@ def compare_posteriors(
 
     All are of the same rows with the same outcomes, in the same order; see `compare`.
     """
-    cell = _same_rows(fits)
-    n = len(next(iter(cell.values())))
-    if not 2 <= n_folds <= n:
-        raise SettingsError(f"folds must be from 2 to {n} rows; got {n_folds}.")
-    seed = next(iter(fits.values()))[0].seed
-    fold = Stream.generator(seed, Stream.FOLDS).permutation(np.arange(n) % n_folds)
+    held = {name: units_of_rows(posterior, at) for name, (posterior, at) in fits.items()}
+    return _compared(held, n_folds, n_draws, progress)
+
+
+def _compared(
+    held: Mapping[str, HeldUnits],
+    n_folds: int,
+    n_draws: int,
+    progress: Callable[[int, int], None] | None,
+) -> Comparison:
+    require_same(held)
+    first = next(iter(held.values()))
+    dealt = first.folds(n_folds)
+    fold, unit = np.nonzero(dealt)
+    times = dealt[fold, unit].astype(float)
     scores: dict[str, list[Array]] = {"log": [], "rps": []}
     shares, floors = [], []
-    for number, (name, (posterior, _)) in enumerate(fits.items()):
-        m = posterior.cells.n_cells
-        dealt = np.bincount(fold * m + cell[name], minlength=n_folds * m)
-        held = cross_validate(posterior, dealt.reshape(n_folds, m), n_draws=n_draws)
+    for number, one in enumerate(held.values()):
+        found = cross_validate(one.refitted, one.removed(dealt), n_draws=n_draws)
         for kind, parts in scores.items():
-            parts.append(held.by_fold[kind][fold, cell[name]])
+            parts.append(one.sums(found.by_fold[kind], fold, unit))
+        posterior = one.posterior
         shares.append(share_of_data(posterior)[0])
         floors.append(replicate(posterior, _REPLICATES).distance.mean())
         if progress is not None:
-            progress(number + 1, len(fits))
-    log = np.array(scores["log"])
-    # Rows that some fit could not do without are left out for all.
-    known = np.isfinite(log).all(0)
+            progress(number + 1, len(held))
+    # What some fit could not do without is left out for all.
+    known = np.isfinite(scores["log"]).all(0)
     if not known.any():
         raise SettingsError("No row could be held out of every fit. Merge rare levels first.")
-    mean = log[:, known].mean(1)
-    order = np.argsort(mean, kind="stable")
-    gap = log[:, known] - log[order[0], known]
+    times, size = times[known], first.size[unit[known]]
+    n = float(times @ size)
+
+    def mean(sums: Array) -> Array:
+        return np.asarray((times * sums).sum(1) / n)
+
+    log = np.array(scores["log"])[:, known]
+    order = np.argsort(mean(log), kind="stable")
+    gap = log - log[order[0]]
+    away = gap - mean(gap)[:, None] * size
     columns = {
-        "log": mean,
-        "log_diff": gap.mean(1),
-        "log_error": gap.std(1) / np.sqrt(known.sum()),
-        "rps": np.array(scores["rps"])[:, known].mean(1),
+        "log": mean(log),
+        "log_diff": mean(gap),
+        "log_error": np.sqrt((times * away**2).sum(1)) / n,
+        "rps": mean(np.array(scores["rps"])[:, known]),
         "unexplained": np.array([share.mean() for share in shares]),
         "by_chance": np.array(floors),
-        "closest": _closest([posterior for posterior, _ in fits.values()], shares),
+        "closest": _closest([one.posterior for one in held.values()], shares),
     }
-    names = tuple(fits)
+    names = tuple(held)
     return Comparison(
         tuple(names[i] for i in order), {key: column[order] for key, column in columns.items()}
     )
-
-
-def _same_rows(fits: Mapping[str, tuple[Posterior, IntArray]]) -> dict[str, IntArray]:
-    """The cell of each row in use, for each fit."""
-    if len(fits) < 2:
-        raise SettingsError(f"Comparing takes at least two fits; got {len(fits)}.")
-    for name, (posterior, _) in fits.items():
-        if not posterior.n_draws:
-            raise SettingsError(f"{name!r} has no draws to compare. Fit it with n_draws=1000.")
-    first, (base, rows) = next(iter(fits.items()))
-    used = np.flatnonzero(rows >= 0)
-    outcome = base.cells.y[rows[used]]
-    for name, (posterior, cell_of_row) in fits.items():
-        same = cell_of_row.shape == rows.shape and np.array_equal(cell_of_row >= 0, rows >= 0)
-        if not same or not np.array_equal(posterior.cells.y[cell_of_row[used]], outcome):
-            raise DataError(
-                f"{first!r} and {name!r} are fits of different rows or outcomes. Fit all of them "
-                "to the same data, with the same rows left out."
-            )
-    return {name: cell_of_row[used] for name, (_, cell_of_row) in fits.items()}
 
 
 def _closest(posteriors: list[Posterior], shares: list[Array]) -> Array:
