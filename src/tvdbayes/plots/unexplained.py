@@ -72,7 +72,8 @@ def plot_misfit(misfit: Misfit, ax: Axes | None = None) -> Axes:
     if misfit.wrong_is_clear and misfit.wrong_draws is not None:
         wrong = misfit.wrong_draws
         tail = (1 - misfit.interval) / 2
-        ax.hlines(0.5, *np.quantile(wrong, [tail, 1 - tail]), colors=FLAGGED, linewidth=1.6)
+        low, high = np.quantile(wrong, [tail, 1 - tail])
+        ax.hlines(0.5, low, high, colors=FLAGGED, linewidth=1.6)
         label = f"wrong rows: about {wrong.mean():.1%}"
         ax.plot([wrong.mean()], [0.5], "D", color=FLAGGED, markersize=5, label=label)
     ax.set(yticks=[], ylim=(0, 1.05))
