@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tvdbayes._array import tiny
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective import Layout
@@ -167,11 +166,11 @@ class _Search:
 
     def judge(self, theta: Array, p: Array) -> Array:
         """Unexplained mass (B,) of the central rows of tables p (m, B), with a weak ridge."""
-        layout, units = self.layout, self.layout.units
+        layout = self.layout
         mass = p * self.central[:, None]
         mass = mass / mass.sum(0)
-        data = np.maximum(units.data_mass(mass), tiny(mass))
-        model = units.total(units.atom_mass(mass) * units.pairs.pmf(theta[:, None]))
+        at = np.repeat(theta[:, None], p.shape[1], axis=1)
+        data, model = (layout.batches or layout.units).masses(mass, at)
         spread = theta @ layout.bound.ridge_gradient(theta[:, None])[:, 0]
         unexplained: Array = np.maximum(data - model, 0.0).sum(0) + _SEARCH_RIDGE * spread
         return unexplained
