@@ -12,7 +12,7 @@ sums of p and p y over the outcomes of each x row only.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -171,7 +171,7 @@ class RowProblem:
             grad = bound.pullback([some.mass * mean - some.outcomes])
             hess = bound.pullback_curvature([[some.mass * variance]])
             found.append((some.loss(eta[0], cumulant), grad, hess))
-        merit, grad, hess = found[0] if len(found) == 1 else map(sum, zip(*found, strict=True))
+        merit, grad, hess = (reduce(np.add, parts) for parts in zip(*found, strict=True))
         merit = merit + self.penalty.value(theta)
         grad += self.penalty.grad(theta)
         self.penalty.add_curvature(hess)
