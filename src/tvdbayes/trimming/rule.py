@@ -4,7 +4,7 @@ Rows far out in the covariates have the power to pull a fit to themselves, so th
 at first. They are let in if they agree with the fit to the others, or if an effect bends.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -54,15 +54,15 @@ def trimmed_fit(
     ridge: float = RIDGE,
     least: Array | float = 0.0,
     *,
-    reweighted: Callable[[], Array] | None = None,
+    reweighted: Callable[[], Iterable[Array]] | None = None,
 ) -> tuple[Array, KeptRows]:
     """The estimate (d,) from the whole table of a layout in which every outcome is compared.
 
     ``ordinary`` and ``closest`` (d,) are maximum likelihood and the closest model in total
     variation. All parameters are standardised. ``ridge`` is the penalty beside the likelihood of
     the rows that are kept, ``least`` (m,) is the share of each cell that is no row but the mass of
-    a prior, which is never dropped. ``reweighted`` makes random tables (m, B), which are asked
-    whether they have another answer.
+    a prior, which is never dropped. ``reweighted`` makes random tables (m, B) in blocks, which are
+    asked whether they have another answer.
     """
     search_with = search_ridge(ridge, layout.cells.n_obs)
     search = _Search(layout, far_rows(layout.cells), search_with, least)
@@ -223,7 +223,7 @@ class _Answers:
         gain = value["ordinary"] - value[route]
         return "ordinary" if dropped > MANY and gain < _PAYS * (dropped - _FREE) else route
 
-    def with_second(self, kept: KeptRows, tables: Callable[[], Array]) -> KeptRows:
+    def with_second(self, kept: KeptRows, tables: Callable[[], Iterable[Array]]) -> KeptRows:
         """The same with the answer, far from the one chosen, that most of the tables choose."""
         layout, chosen = self.search.layout, self.found[kept.route]
         mass = layout.cells.p * chosen.share
@@ -235,7 +235,7 @@ class _Answers:
         ]
         if not apart:
             return kept
-        routes = self.routes(tables())
+        routes = [route for p in tables() for route in self.routes(p)]
         second = max(apart, key=routes.count)
         theta = self.found[second].theta[:, None]
         return replace(
