@@ -16,7 +16,13 @@ _ENVIRONMENT = {
 
 
 def seconds_of(script, commit=None):
-    """What a script prints, as a number; it imports the package of the commit, or the present one.
+    """What a script prints, as a number; see `printed_by`."""
+    found = printed_by(script, commit)
+    return None if found is None else found[-1]
+
+
+def printed_by(script, commit=None):
+    """The numbers that a script prints; it imports the package of the commit, or the present one.
 
     None where the commit is not to be had, as in a clone without history.
     """
@@ -33,7 +39,7 @@ def seconds_of(script, commit=None):
             capture_output=True,
             text=True,
         )
-    return float(done.stdout.split()[-1])
+    return [float(word) for word in done.stdout.split()]
 
 
 def _unpacked(commit, folder):

@@ -33,8 +33,8 @@ from tvdbayes import (
 from tvdbayes.experiments.atlas.glmrob import glmrob, robustbase_version
 from tvdbayes.objective.partitions import Auto, Distinct
 from tvdbayes.sampling.execution import single_threaded
-from tvdbayes.sampling.planners import make_plan
 from tvdbayes.sampling.reweighting import reweighted_fit
+from tvdbayes.sampling.search import begin, collected
 from tvdbayes.sampling.setup import Setup, outcome_bins
 from tvdbayes.sampling.trimmed import trimmed_plan
 
@@ -83,8 +83,10 @@ def minimisers(model, cells, methods=METHODS):
         warnings.simplefilter("ignore", tb.TVDBayesWarning)
         setup = Setup.make(model, cells, divergence=TVD(), partition=Auto())
         setup = setup.binned(outcome_bins("auto", setup))
-        plan, found = make_plan(setup, pilot=False)
-        trimmed = trimmed_plan(plan, found, False)[1]
+        begun = begin(setup)
+        plan, found = collected(begun, pilot=False)
+        begun = replace(begun, setup=replace(begun.setup, refine="trim"))
+        trimmed = trimmed_plan(begun, False)[1]
         layout = replace(plan.robust.layout, fold=False)
         closest = layout.bound.from_user(found.robust.theta)
         p = cells.p[:, None]

@@ -14,6 +14,7 @@ from scipy.stats import gamma, kstest
 
 import tvdbayes as tb
 from bits import same_bits
+from test_weights_and_answers import ANSWERS
 from tvdbayes.data.sample import sampled
 from tvdbayes.data.table import Wanted
 from tvdbayes.large.chunks import Chunk, Rules, spread_of
@@ -22,9 +23,9 @@ from tvdbayes.large.rows import AbstractRows, DaskRows, _Held, _over
 from tvdbayes.large.rules import groups_for
 from tvdbayes.large.shares import Cut
 from tvdbayes.large.solve import _accuracy, _groups, solve_closest
-from tvdbayes.large.sums import DataMasses, Likelihood, ModelMasses, Smallest
+from tvdbayes.large.sums import Smallest, Sum, data_masses, likelihood, model_masses
 from tvdbayes.large.weights import RowWeights
-from tvdbayes.objective import Layout, Objective, Penalty
+from tvdbayes.objective import Compared, Layout, Objective, Penalty
 from tvdbayes.objective.partitions import Bins, learn_bins
 from tvdbayes.sampling.execution._clusters import _shipped
 from tvdbayes.sampling.plan import draws_of
@@ -112,7 +113,8 @@ class Both:
             for at in starts
         ]
         trials = np.unique(cells.trials)
-        self.rules = Rules(model, spread_of(cells), sum(sizes), len(sizes), bins, trials, seed)
+        compared = Compared(sum(sizes), len(sizes), bins, trials)
+        self.rules = Rules(model, spread_of(cells), compared, seed)
         self.rows = HeldRows(self.rules, self.chunks)
         self.layout = Layout(
             model, cells, groups, self.rules.scale_on, self.law.binary, bins, labels
@@ -228,9 +230,9 @@ def test_a_row_that_counts_twice_is_that_row_twice():
     twice = replace(first, counts=np.full(len(first.x), 2.0))
     alone = np.array([-1])
     for wanted in (
-        Likelihood(alone, both.near(1)),
-        ModelMasses(alone, both.near(1)),
-        DataMasses(alone),
+        Sum(likelihood, alone, (both.near(1),)),
+        Sum(model_masses, alone, (both.near(1),)),
+        Sum(data_masses, alone),
     ):
         sums = wanted.over(first, both.rules), wanted.over(twice, both.rules)
         for once, double in zip(*sums, strict=True):
@@ -396,9 +398,10 @@ def test_where_the_sample_is_everything_the_estimate_is_that_in_memory(name):
     np.testing.assert_allclose(kept.share, same_rows.share, atol=atol)
 
 
-def test_the_draws_are_those_in_memory_under_the_same_weights():
+@pytest.mark.parametrize("n", [3000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_the_draws_are_those_in_memory_under_the_same_weights(n):
     """From estimate and rows kept to draws, by the plan that makes them in memory."""
-    frame = data(3000)
+    frame = data(n)
     found = of_all("y ~ a + b", frame, family="bernoulli", n_draws=6)
     here = tb.fit("y ~ a + b", frame, family="bernoulli", n_draws=2).posterior
     plan = plan_of(here)
@@ -448,14 +451,37 @@ def test_the_fit_says_what_it_is_and_what_it_cannot_say(fitted, tmp_path):
     assert "Of 6,000 rows that were read" in str(fitted.summary())
     assert fitted.predict({"a": [0.0, 2.0], "b": [0.0, 0.0]})["mean"].between(0, 1).all()
     assert fitted.effects("a").draws.shape[0] == 8
-    for answer in ("rows", "misfit", "check", "score", "predict", "leave_one_out", "to_arviz"):
-        with pytest.raises(tb.DataError, match=r"stayed with Dask; .*sample_fit"):
-            getattr(fitted, answer)()
     assert len(fitted.sample_fit.rows()) == 6000
     fitted.save(tmp_path / "fit.tvd")
     again = tb.load(tmp_path / "fit.tvd")
     np.testing.assert_array_equal(again.draws, fitted.draws)
     np.testing.assert_array_equal(again.sample_fit.draws, fitted.sample_fit.draws)
+
+
+OF_ALL_ROWS = {
+    *("bins", "contrast", "design", "distance", "draws", "effects", "encode", "estimate"),
+    *("groups", "kld_draws", "left_out", "methods", "n_left_out", "n_rows", "options"),
+    *("param_names", "plot", "predict", "predictions", "rounded", "sample", "seed", "status"),
+    *("summary",),
+}
+"""Answers that rows which stay with Dask have; the others look at every row."""
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_an_answer_works_or_points_to_the_sample(answer, fitted_to_counts):
+    if answer in OF_ALL_ROWS:
+        ANSWERS[answer](fitted_to_counts)
+        return
+    with pytest.raises(tb.TVDBayesError, match=r"stayed with Dask|stay with Dask"):
+        ANSWERS[answer](fitted_to_counts)
+
+
+@pytest.fixture(scope="module")
+def fitted_to_counts():
+    rng = np.random.default_rng(3)
+    x = np.concatenate([[0.0, 1.0, 2.0], rng.normal(1, 1, 900)])
+    frame = pd.DataFrame({"y": rng.poisson(np.exp(0.5 + 0.3 * x)), "x": x})
+    return of_all("y ~ x", frame, n_draws=4)
 
 
 def test_plain_total_variation_is_near_that_in_memory():
@@ -494,7 +520,7 @@ def test_a_small_sample_leads_to_the_fit_of_all_rows(monkeypatch):
 def test_the_most_surprising_rows_are_cut_exactly():
     rng = np.random.default_rng(0)
     tail, weights = rng.random(200).round(2) + 0.01, rng.integers(1, 3, 200).astype(float)
-    wanted = Smallest(np.array([-1]), np.zeros(1), 37)
+    wanted = Smallest(37)
     parts = [wanted._cut(tail[at : at + 30], weights[at : at + 30]) for at in range(0, 200, 30)]
     cut = Cut.after(np.zeros(1), *wanted.joined(parts), 37)
     lost = weights @ np.where(tail < cut.value - 1e-9, 1.0, 0.0)

@@ -343,7 +343,10 @@ def test_pooled_minima_are_those_of_the_kinked_objective(rng):
     problem = plan.robust.on(reweight(cells, Stream.draws(7), 24).p)
     found = solve_from_pool(problem, plan.start.pool, plan.start.n_starts)
     exact = newton(
-        replace(problem, anchor=None), found.theta, tau=1e-4, accuracy=Accuracy(1e-8, 1e-12)
+        replace(problem, parts=replace(problem.parts, reference=None)),
+        found.theta,
+        tau=1e-4,
+        accuracy=Accuracy(1e-8, 1e-12),
     )
     assert (found.status == 0).all()
     assert np.median(found.value - exact.value) < 1e-6

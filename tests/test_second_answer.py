@@ -34,7 +34,7 @@ def test_how_often_it_wins_follows_from_the_masses_alone():
     kept, cells = posterior.kept_rows, posterior.cells
     assert kept.route == "central"
     np.testing.assert_allclose(kept.second, posterior.kld_minimiser, rtol=1e-6)
-    p = pilot_tables(plan_of(posterior).setup)
+    p = np.concatenate(list(pilot_tables(plan_of(posterior).setup)), axis=1)
 
     def unexplained(theta):
         law = tb.Poisson().pmf(cells.y, np.full((1, cells.n_cells), theta[0]), np.ones(1))

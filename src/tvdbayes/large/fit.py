@@ -6,16 +6,14 @@ import numpy as np
 
 from tvdbayes._errors import ConvergenceWarning, SettingsError, warn
 from tvdbayes._typing import Array, BoolArray
-from tvdbayes.data.cells import Cells
 from tvdbayes.formula.survey import Survey
-from tvdbayes.large.chunks import Chunk, batches_of
 from tvdbayes.large.encode import Encoder
 from tvdbayes.large.rows import AbstractRows, DaskRows
 from tvdbayes.large.rules import groups_for, rules_of
 from tvdbayes.large.solve import Progress, solve_closest, solve_trimmed
 from tvdbayes.large.trim import TrimmedRows
 from tvdbayes.models.model import Model
-from tvdbayes.objective import Layout, Objective
+from tvdbayes.objective import Batch, Layout, Objective
 from tvdbayes.objective.divergences import KLD, TVD
 from tvdbayes.objective.partitions import KMeansGroups, report_groups
 from tvdbayes.sampling.options import Options
@@ -73,7 +71,7 @@ def posterior_of(
 ) -> Posterior:
     """The same from chunks of rows."""
     rules, cells, groups = rows.rules, sample.cells, encoder.groups
-    layout = Layout(rules.model, cells, groups, rules.scale_on, False, rules.bins)
+    layout = Layout(rules.model, cells, groups, rules.scale_on, False, rules.compared.bins)
     start, ordinary = sample.minimiser, sample.kld_minimiser
     kept = sample.kept_rows
     if kept is None:
@@ -88,8 +86,8 @@ def posterior_of(
             trimmed, begin, ordinary, n_draws=n_draws, progress=progress
         )
         if shares is not None:
-            batches = batches_of(_chunk_of(layout, encoder), rules, 1)
-            kept = replace(kept, share=np.concatenate([shares.of(batch) for batch in batches]))
+            numbered = encoder.numbered(layout.grouping.groups)
+            kept = replace(kept, share=shares.of(Batch(rules.compared, layout, numbered.T)))
     fields = solutions(unweighted, blocks, n_draws)
     for side, divergence in (("", TVD()), ("kld_", KLD())):
         away = _runs_away(Objective(layout, divergence), fields[f"{side}draws"])
@@ -100,27 +98,12 @@ def posterior_of(
         partition=groups,
         shift=np.zeros_like(fields["minimiser"]),
         groups=report_groups(cells, groups.name, layout.grouping),
-        bins=rules.bins,
+        bins=rules.compared.bins,
         kept_rows=kept,
         prepared=None,
     )
     _warn_of(made)
     return made
-
-
-def _chunk_of(layout: Layout, encoder: Encoder) -> Chunk:
-    """The cells of the sample as a chunk."""
-    cells = layout.cells
-    at = cells.x_index
-    by_row = Cells.by_row(
-        cells.x[at],
-        cells.y,
-        offset=cells.offset[at],
-        trials=cells.trials[at],
-        names=cells.names,
-    )
-    groups = encoder.numbered(layout.grouping.groups)[:, layout.grouping.atom_of_cell]
-    return Chunk.of(0, by_row, groups, counted=False)
 
 
 def _runs_away(objective: Objective, draws: Array) -> BoolArray:

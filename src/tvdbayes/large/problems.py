@@ -10,7 +10,15 @@ from tvdbayes._array import tiny
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.large.rows import AbstractRows
 from tvdbayes.large.shares import Shares
-from tvdbayes.large.sums import DataMasses, Gradient, Likelihood, Loss, ModelMasses, Weights
+from tvdbayes.large.sums import (
+    Sum,
+    data_masses,
+    gradient,
+    likelihood,
+    loss,
+    model_masses,
+    weight,
+)
 from tvdbayes.objective import GroupExpansion, Penalty, RowExpansion, RowPoint, gauss_newton
 from tvdbayes.objective._terms import AbstractComparison
 from tvdbayes.objective.divergences import TVD
@@ -36,12 +44,12 @@ class UnitMasses:
         cls, rows: AbstractRows, draws: IntArray, units: IntArray | None = None
     ) -> "UnitMasses":
         """Add up the weights of the draws with these numbers, in units that are known or found."""
-        data, whole, total = rows.total(DataMasses(draws))
-        folded = rows.rules.bins is None
+        data, whole, total = rows.total(Sum(data_masses, draws))
+        folded = rows.rules.compared.bins is None
         if units is None:
             units = np.flatnonzero((whole if folded else data).max(1) > 0)
         share = 1 / total
-        mass = share / rows.rules.n_partitions
+        mass = share / rows.rules.compared.n_partitions
         return cls(
             draws,
             units,
@@ -76,7 +84,7 @@ class RowMasses:
     @classmethod
     def make(cls, rows: AbstractRows, draws: IntArray, shares: Shares | None = None) -> "RowMasses":
         """Add up the weights of the draws with these numbers."""
-        (total,) = rows.total(Weights(draws, shares=shares))
+        (total,) = rows.total(Sum(weight, draws, shares=shares))
         return cls(draws, 1 / total, shares)
 
     def take(self, index: IntArray) -> "RowMasses":
@@ -149,8 +157,8 @@ class SummedGroups(_AbstractSummed):
     def masses(self, theta: Array) -> Array:
         """Model masses (U, B) of the units."""
         table = self.table
-        (mass,) = self.rows.total(ModelMasses(table.draws, theta))
-        return mass[table.units] * (table.share / self.rows.rules.n_partitions)
+        (mass,) = self.rows.total(Sum(model_masses, table.draws, (theta,)))
+        return mass[table.units] * (table.share / self.rows.rules.compared.n_partitions)
 
     def distance(self, theta: Array) -> Array:
         """The divergence alone, (B,)."""
@@ -179,9 +187,9 @@ class GroupsPoint:
         """Gradient by one more sum over rows, curvature from the anchor."""
         problem, table = self.problem, self.problem.table
         slope, curvature = self.compared.derivatives(tau, dual)
-        at_units = np.zeros((problem.rows.rules.n_units, problem.n_draws))
-        at_units[table.units] = slope * (table.share / problem.rows.rules.n_partitions)
-        (grad,) = problem.rows.total(Gradient(table.draws, self.theta, at_units))
+        at_units = np.zeros((problem.rows.rules.compared.n_units, problem.n_draws))
+        at_units[table.units] = slope * (table.share / problem.rows.rules.compared.n_partitions)
+        (grad,) = problem.rows.total(Sum(gradient, table.draws, (self.theta, at_units)))
         grad = grad + problem.penalty.grad(self.theta)
         jacobian = problem.anchor * self.mass
         hess = gauss_newton(jacobian, curvature)
@@ -201,7 +209,8 @@ class SummedRows(_AbstractSummed):
     def at(self, theta: Array) -> RowPoint:
         """Evaluate at (d, B)."""
         table = self.table
-        merit, grad, hess = self.rows.total(Likelihood(table.draws, theta, shares=table.shares))
+        wanted = Sum(likelihood, table.draws, (theta,), table.shares)
+        merit, grad, hess = self.rows.total(wanted)
         merit = merit * table.share + self.penalty.value(theta)
         grad = grad * table.share + self.penalty.grad(theta)
         hess = hess * table.share
@@ -211,5 +220,5 @@ class SummedRows(_AbstractSummed):
     def distance(self, theta: Array) -> Array:
         """The divergence from data of which no two rows have the same x, (B,)."""
         table = self.table
-        (loss,) = self.rows.total(Loss(table.draws, theta, shares=table.shares))
-        return loss * table.share
+        (found,) = self.rows.total(Sum(loss, table.draws, (theta,), table.shares))
+        return found * table.share

@@ -20,7 +20,7 @@ from tvdbayes.data.parts import compute, dask_module, tree
 from tvdbayes.data.sample import AllRows
 from tvdbayes.large.chunks import Chunk, Rules, realigned
 from tvdbayes.large.encode import Encoder
-from tvdbayes.large.sums import AbstractSum, Sums
+from tvdbayes.large.sums import Sum, Sums
 from tvdbayes.sampling.execution import single_threaded
 
 
@@ -30,7 +30,7 @@ class AbstractRows(ABC):
     rules: Rules
 
     @abstractmethod
-    def total(self, wanted: AbstractSum) -> Sums:
+    def total(self, wanted: Sum) -> Sums:
         """A sum over all rows."""
 
 
@@ -59,7 +59,7 @@ class DaskRows(AbstractRows):
         chunks = dask.persist(*rest.tasks(_encoded, encoder))
         return cls(rules, chunks, dask.delayed(_Held(rules), pure=False))
 
-    def total(self, wanted: AbstractSum) -> Sums:
+    def total(self, wanted: Sum) -> Sums:
         """A sum over all rows."""
         delayed = dask_module("dask").delayed
         # Copied here, too, so that arrays are in one piece wherever the sum is taken.

@@ -8,6 +8,7 @@ from tvdbayes._errors import DataError
 from tvdbayes.data.cells import Cells
 from tvdbayes.large.chunks import Rules, spread_of
 from tvdbayes.large.encode import Encoder
+from tvdbayes.objective import Compared
 from tvdbayes.objective.partitions import Bins, KMeansGroups, LearnedGroups, rows_per_group
 from tvdbayes.sampling.posterior import Posterior
 
@@ -35,15 +36,15 @@ def rules_of(sample: Posterior, encoder: Encoder) -> Rules:
     cells, model, sizes = sample.cells, sample.model, encoder.sizes
     bins = None if model.family.binary else _bins(sample)
     trials = np.unique(cells.trials)
-    rules = Rules(model, spread_of(cells), sum(sizes), len(sizes), bins, trials, sample.seed)
-    n_nodes = rules.nodes[1].size
+    compared = Compared(sum(sizes), len(sizes), bins, trials)
+    n_nodes = compared.nodes[1].size
     if n_nodes > _MOST_NODES:
         raise DataError(
             f"The outcome is spread so widely (up to {cells.y.max():g}) that each row needs "
             f"{n_nodes} probabilities; at most {_MOST_NODES} are computed for rows that stay with "
             "Dask. Cap the outcome, or fit a sample of the rows."
         )
-    return rules
+    return Rules(model, spread_of(cells), compared, sample.seed)
 
 
 def _bins(sample: Posterior) -> Bins:

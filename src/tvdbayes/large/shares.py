@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvdbayes._typing import Array
-from tvdbayes.large.chunks import Batch
+from tvdbayes.objective import Batch, Layout
 from tvdbayes.trimming import tail_probability
 from tvdbayes.trimming.far import FarRule
 
@@ -35,9 +35,9 @@ class Cut:
         before = weights[: int(np.argmax(equal))].sum()
         return cls(theta, float(tail[at]), float(1 - (too_many - before) / weights[equal].sum()))
 
-    def of(self, batch: Batch) -> Array:
-        """The share of each row that is kept, (n,)."""
-        tail = tail_probability(batch.layout, self.theta[:, None])[:, 0]
+    def of(self, batch: Batch[Layout]) -> Array:
+        """The share of the rows of each cell that is kept, (m,)."""
+        tail = tail_probability(batch.rows, self.theta[:, None])[:, 0]
         at = np.abs(tail - self.value) <= _SAME * self.value
         return np.where(at, np.clip(self.kept, 0.0, 1.0), np.where(tail < self.value, 0.0, 1.0))
 
@@ -63,16 +63,16 @@ class Shares:
     out: FarRule | None = None
     in_whole: FarRule | None = None
 
-    def of(self, batch: Batch) -> Array:
-        """The share of each row, (n,)."""
-        x = batch.layout.cells.x
-        share = np.ones(len(x))
+    def of(self, batch: Batch[Layout]) -> Array:
+        """The share of the rows of each cell, (m,)."""
+        x, at = batch.rows.cells.x, batch.rows.cells.x_index
+        share = np.ones(len(at))
         if self.of_units is not None:
-            share = self.of_units[batch.units].mean(1)
+            share = batch.of_cells(self.of_units[:, None])[:, 0]
         if self.cut is not None:
             share = np.minimum(share, self.cut.of(batch))
         if self.in_whole is not None:
-            share = np.where(self.in_whole(x), 1.0, share)
+            share = np.where(self.in_whole(x)[at], 1.0, share)
         if self.out is not None:
-            share = np.where(self.out(x), 0.0, share)
+            share = np.where(self.out(x)[at], 0.0, share)
         return share

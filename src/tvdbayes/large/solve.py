@@ -16,11 +16,12 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes.large.problems import RowMasses, SummedGroups, SummedRows, UnitMasses
 from tvdbayes.large.rows import AbstractRows
 from tvdbayes.large.shares import Shares
-from tvdbayes.large.sums import Slopes
+from tvdbayes.large.sums import Sum, slopes
 from tvdbayes.large.trim import TrimmedRows
 from tvdbayes.large.weights import UNWEIGHTED
 from tvdbayes.objective import Penalty
 from tvdbayes.sampling.plan import Solved
+from tvdbayes.sampling.trimmed import Recentred
 from tvdbayes.solvers import Accuracy, Solution, newton
 
 Progress = Callable[[int, int], None] | None
@@ -112,13 +113,14 @@ def solve_trimmed(
     twin = replace(trimmed, penalty=0.0)
     plain = twin.fit(None, plain, 0.0)
     estimate, shares = trimmed.estimate(begin)
-    stretch, plain_stretch = trimmed.stretch(shares, estimate), twin.stretch(None, plain)
+    still = np.zeros(len(plain))
+    moved = Recentred(estimate, still, trimmed.stretch(shares, estimate))
+    plain_moved = Recentred(plain, still, twin.stretch(None, plain))
     units = UnitMasses.make(rows, _ALONE).units
 
     def block(draws: IntArray) -> Solved:
         robust, likelihood = trimmed.draws(draws, shares, estimate), twin.draws(draws, None, plain)
-        theta = _widened(robust.theta, stretch, estimate)
-        likelihood_theta = _widened(likelihood.theta, plain_stretch, plain)
+        theta, likelihood_theta = moved(robust.theta), plain_moved(likelihood.theta)
         masses = UnitMasses.make(rows, draws, units)
         # No step is taken: the distance needs no derivatives.
         distance = SummedGroups(rows, masses, Penalty.none(bound.n_params), np.zeros(0), _DISTANCES)
@@ -145,11 +147,6 @@ def _blocks(
     return blocks
 
 
-def _widened(theta: Array, stretch: Array, centre: Array) -> Array:
-    found: Array = centre[:, None] + stretch @ (theta - centre[:, None])
-    return found
-
-
 def _likelihood(rows: AbstractRows, draws: IntArray, reference: Array) -> SummedRows:
     penalty = Penalty.make(0.0, rows.rules.bound, reference)
     return SummedRows(rows, RowMasses.make(rows, draws), penalty)
@@ -159,7 +156,7 @@ def _accuracy(rows: AbstractRows, table: UnitMasses) -> Accuracy:
     """How finely to solve: finer than what chance does to the groups and to the draws."""
     rules = rows.rules
     n_obs = 1 / table.share[0]
-    chance = float(np.sqrt(rules.n_groups / rules.n_partitions / n_obs))
+    chance = float(np.sqrt(rules.compared.n_groups / rules.compared.n_partitions / n_obs))
     tau = min(_SHARP, _FINE * chance)
     return Accuracy(
         tau, min(1e-7, _SURE / n_obs), begin=max(tau, min(0.02, chance)), rounding=1e-14
@@ -168,7 +165,7 @@ def _accuracy(rows: AbstractRows, table: UnitMasses) -> Accuracy:
 
 def _together(rows: AbstractRows) -> int:
     """Draws that are solved at once."""
-    n_units = rows.rules.n_units
+    n_units = rows.rules.compared.n_units
     most = min(_UNITS_BY_DRAWS // n_units, _JACOBIAN // (n_units * rows.rules.bound.n_params))
     return max(1, min(most, _MOST_DRAWS))
 
@@ -177,7 +174,7 @@ def _groups(
     rows: AbstractRows, table: UnitMasses, ridge: float, reference: Array, goal: Accuracy
 ) -> SummedGroups:
     """The problem of a table of one draw, with derivatives taken at the reference (d,)."""
-    mass, slopes = rows.total(Slopes(table.draws, reference[:, None]))
-    share = slopes[table.units] / np.maximum(mass[table.units], tiny(mass))
+    mass, change = rows.total(Sum(slopes, table.draws, (reference[:, None],)))
+    share = change[table.units] / np.maximum(mass[table.units], tiny(mass))
     anchor = np.ascontiguousarray(share.T)[:, :, None]
     return SummedGroups(rows, table, Penalty.make(ridge, rows.rules.bound, reference), anchor, goal)

@@ -10,12 +10,12 @@ from functools import cached_property
 
 import numpy as np
 
-from tvdbayes._array import Segments, tiny
+from tvdbayes._array import tiny
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.large.problems import RowMasses, SummedRows
 from tvdbayes.large.rows import AbstractRows
 from tvdbayes.large.shares import Cut, Shares
-from tvdbayes.large.sums import DataMasses, ModelMasses, OfScores, Smallest, Sums, Tails
+from tvdbayes.large.sums import Smallest, Sum, Sums, data_masses, model_masses, of_scores, tails
 from tvdbayes.large.weights import UNWEIGHTED
 from tvdbayes.objective import Layout, Penalty
 from tvdbayes.solvers import Accuracy, Solution, newton
@@ -85,22 +85,17 @@ class TrimmedRows:
         """The map (d, d) of deviations of the draws, see `trimming.weighted`."""
 
         def total(of: SumOfRows, *given: Array) -> Sums:
-            return self.rows.total(OfScores(_ALONE, theta, of, given, shares=shares))
+            return self.rows.total(Sum(of_scores, _ALONE, (of, theta, *given), shares))
 
         return widening_by(total)
 
     def shares(self, theta: Array) -> Shares:
         """The shares of the rows that are kept at parameters theta (d,)."""
-        rules, (data, whole, _) = self.rows.rules, self._data
-        (model,) = self.rows.total(ModelMasses(_ALONE, theta[:, None]))
-        if rules.bins is None:
-            # One of two outcomes stands for both.
-            data, model = (np.concatenate([whole - m, m], axis=1).ravel() for m in (data, model))
-        data, model = data.reshape(-1, 1), model.reshape(-1, 1)
-        group = np.repeat(np.arange(rules.n_groups), rules.all_bins.n_bins)
-        good = good_of_units(
-            np.maximum(data, tiny(data)), model, Segments(group, rules.n_groups), more_than_chance
-        )
+        compared, (data, whole, _) = self.rows.rules.compared, self._data
+        (model,) = self.rows.total(Sum(model_masses, _ALONE, (theta[:, None],)))
+        data, model = (compared.every(mass, whole) for mass in (data, model))
+        data = np.maximum(data, tiny(data))
+        good = good_of_units(data, model, compared.group_of_unit, more_than_chance)
         out = in_whole = None
         if self.kept.bend is not None:
             in_whole = self.far
@@ -111,16 +106,17 @@ class TrimmedRows:
     def _cut(self, theta: Array) -> Cut | None:
         """Which rows are too many in the tails."""
         due = due_in_tails(self.sample, self.sample.cells.p, theta)
-        (seen,) = self.rows.total(Tails(_ALONE, theta))
+        (seen,) = self.rows.total(Sum(tails, _ALONE, (theta,)))
         too_many = surplus_in_tails(seen, self._n_obs * due)
         if not too_many:
             return None
-        tail, weights = self.rows.total(Smallest(_ALONE, theta, too_many))
+        few = Smallest(too_many)
+        tail, weights = self.rows.total(Sum(few.of, _ALONE, (theta,), joined=few.joined))
         return Cut.after(theta, tail, weights, too_many)
 
     @cached_property
     def _data(self) -> Sums:
-        return self.rows.total(DataMasses(_ALONE))
+        return self.rows.total(Sum(data_masses, _ALONE))
 
     @property
     def _n_obs(self) -> float:

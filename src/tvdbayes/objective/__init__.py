@@ -34,6 +34,7 @@ import numpy as np
 from tvdbayes._array import Device
 from tvdbayes._typing import Array, BoolArray, IntArray
 from tvdbayes.data.cells import Cells
+from tvdbayes.objective._batches import Batch, Compared
 from tvdbayes.objective._group import GroupExpansion, GroupProblem
 from tvdbayes.objective._kinds import AbstractDivergence
 from tvdbayes.objective._layout import Layout
@@ -52,6 +53,8 @@ from tvdbayes.solvers import Solution, Status
 __all__ = [
     "EDGE",
     "TIE_BREAK",
+    "Batch",
+    "Compared",
     "GroupExpansion",
     "GroupProblem",
     "Layout",

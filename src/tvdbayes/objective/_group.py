@@ -68,24 +68,31 @@ class GroupProblem:
     ----------
     p : (m, B)
         Masses of the cells.
-    anchor : array or None
-        What the units reuse at every point of every draw.
-    curved : bool
-        Whether steps use the second derivatives of the pmf.
     """
 
-    layout: Layout
+    parts: Parts
     divergence: GroupTerms
-    penalty: Penalty
     p: Array
-    anchor: Array | None
-    curved: bool
 
-    @classmethod
-    def make(cls, parts: Parts, divergence: GroupTerms, p: Array) -> "GroupProblem":
-        """The problems of the cell masses p (m, B)."""
-        curved = parts.layout.units.curved or not parts.near
-        return cls(parts.layout, divergence, parts.penalty, p, parts.anchor, curved)
+    @property
+    def layout(self) -> Layout:
+        """Model, table and groups."""
+        return self.parts.layout
+
+    @cached_property
+    def penalty(self) -> Penalty:
+        """What is added to the divergence."""
+        return self.parts.penalty
+
+    @property
+    def anchor(self) -> Array | None:
+        """What the units reuse at every point of every draw."""
+        return self.parts.anchor
+
+    @cached_property
+    def curved(self) -> bool:
+        """Whether steps use the second derivatives of the pmf."""
+        return self.layout.units.curved or not self.parts.near
 
     @cached_property
     def masses(self) -> Masses:
@@ -171,6 +178,11 @@ class GroupProblem:
 
     def distance(self, theta: Array) -> Array:
         """The divergence alone, (B,)."""
+        batches = self.layout.batches if self.divergence.by_excess else None
+        # The kernel knows where its search has ended.
+        if batches is not None and "compiled" not in self.__dict__:
+            excess = batches.excess(self.p, theta)
+            return self.divergence.of_excess(excess, folded=self.layout.fold)
         if self.compiled is not None:
             return self.compiled.distance(theta)
         units = self.layout.units

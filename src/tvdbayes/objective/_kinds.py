@@ -65,9 +65,20 @@ class AbstractGroupDivergence(AbstractDivergence):
     on_groups: ClassVar[bool] = True
     compiled: ClassVar[bool] = False
     """Whether the compiled kernel knows it."""
+    by_excess: ClassVar[bool] = False
+    """Whether it depends on the masses of data and model by their difference alone."""
+
+    def of_excess(self, excess: Array, *, folded: bool) -> Array:
+        """The divergence (B,) where the data have so much more mass than the model, (U, B).
+
+        ``folded`` says whether one of two outcomes stands for both.
+        """
+        raise NotImplementedError
 
     def problem(self, parts: Parts, p: Array) -> GroupProblem:
-        return GroupProblem.make(parts, self, parts.layout.put(p))
+        layout = parts.layout
+        many = self.by_excess and layout.batches is not None
+        return GroupProblem(parts, self, p if many else layout.put(p))
 
     def at(self, model: Evaluated, tau: Array) -> Array:
         data, expected, whole = model.units()

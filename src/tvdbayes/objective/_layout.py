@@ -11,6 +11,7 @@ from tvdbayes.data.cells import Cells
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.models.model import Model
 from tvdbayes.models.predictors import AbstractBound
+from tvdbayes.objective._batches import MANY_ROWS, Batches
 from tvdbayes.objective._pairs import Canonical, Pairs
 from tvdbayes.objective._slots import LAWS, MOST_DISPERSED, MOST_TRIALS, Slots, further_constant
 from tvdbayes.objective._units import AbstractUnits, Listed, PooledUnits, SingleUnits
@@ -96,6 +97,17 @@ class Layout:
             self.family, self.bound, self.cells, self.grouping, fold=self.fold, bins=self.bins
         )
         return units if self.device is None else units.put(self.device)
+
+    @cached_property
+    def batches(self) -> Batches | None:
+        """The same where there are many rows: summed batch by batch; None where there are few."""
+        cells, bins = self.cells, self.bins
+        if cells.n_x <= MANY_ROWS or not self.partition.pools_rows or self.device is not None:
+            return None
+        own_bins = bins is not None and bins.bin_of_cell is not None
+        if own_bins or self.grouping.atom_of_cell is not cells.x_index:
+            return None
+        return Batches.of(self, self.grouping, bins, fold=self.fold)
 
     @cached_property
     def slots(self) -> Slots | None:

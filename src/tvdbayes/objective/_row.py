@@ -10,19 +10,25 @@ of the table itself. The likelihood of a canonical family, log f = y eta - K(eta
 sums of p and p y over the outcomes of each x row only.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
 from tvdbayes._array import to_host, xp
 from tvdbayes._typing import Array, IntArray
+from tvdbayes.models.predictors import AbstractBound
+from tvdbayes.objective._batches import MANY_ROWS
 from tvdbayes.objective._compiled import Compiled
 from tvdbayes.objective._layout import Layout
 from tvdbayes.objective._pairs import Canonical
 from tvdbayes.objective._penalty import Penalty, runs_away
 from tvdbayes.objective._terms import RowTerms
 from tvdbayes.solvers import Accuracy, Solution, Status
+
+_ELEMENTS = 1 << 14
+"""Rows x draws at a time where rows are many: 128 KiB for each array."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +52,10 @@ class Sums:
         """The sums of tables p (m, B)."""
         total = form.x_of_pair.total
         return cls(total(p), total(p * form.y), (form.constant * p).sum(0))
+
+    def cut(self, rows: slice, *, first: bool) -> "Sums":
+        """Those of some x rows; the first ones have the constant."""
+        return Sums(self.mass[rows], self.outcomes[rows], self.constant * first)
 
     def loss(self, eta: Array, cumulant: Array) -> Array:
         """Minus the log-likelihood (B,) at predictors and cumulants (n_x, B)."""
@@ -153,15 +163,32 @@ class RowProblem:
         """The likelihood by sums over the outcomes of each x row."""
         layout = self.layout
         # Where a search begins all draws are at one point.
-        common = bool((theta == theta[:, :1]).all())
-        eta = layout.bound.eta(theta[:, :1] if common else theta)
-        cumulant, mean, variance = layout.family.cumulant(eta, layout.x_trials)
-        merit = sums.loss(eta[0], cumulant) + self.penalty.value(theta)
-        grad = layout.bound.pullback([sums.mass * mean - sums.outcomes])
-        hess = layout.bound.pullback_curvature([[sums.mass * variance]])
+        at = theta[:, :1] if bool((theta == theta[:, :1]).all()) else theta
+        found: list[tuple[Array, Array, Array]] = []
+        for bound, trials, some in self._row_parts(sums):
+            eta = bound.eta(at)
+            cumulant, mean, variance = layout.family.cumulant(eta, trials)
+            grad = bound.pullback([some.mass * mean - some.outcomes])
+            hess = bound.pullback_curvature([[some.mass * variance]])
+            found.append((some.loss(eta[0], cumulant), grad, hess))
+        merit, grad, hess = (reduce(np.add, parts) for parts in zip(*found, strict=True))
+        merit = merit + self.penalty.value(theta)
         grad += self.penalty.grad(theta)
         self.penalty.add_curvature(hess)
         return RowPoint(RowExpansion(merit, grad, hess))
+
+    def _row_parts(self, sums: Sums) -> Iterator[tuple[AbstractBound, Array, Sums]]:
+        """Predictor, trials and sums of the x rows, so many as stay in the cache where these are
+        many.
+        """
+        layout, n_x = self.layout, self.layout.cells.n_x
+        if n_x <= MANY_ROWS:
+            yield layout.bound, layout.x_trials, sums
+            return
+        size = max(_ELEMENTS // self.n_draws, 1)
+        for start in range(0, n_x, size):
+            rows = slice(start, start + size)
+            yield layout.bound.cut(rows), layout.x_trials[rows], sums.cut(rows, first=not start)
 
     def value(self, theta: Array) -> Array:
         return self._loss(theta) + self.penalty.value(theta)

@@ -113,6 +113,8 @@ class Slots:
 def columns_of(bound: AbstractBound) -> Array:
     """The columns of the main predictor, and one of 0 for each further one, (n_x, d)."""
     main = bound.designs[0]
+    if main.shape[1] == bound.n_params:
+        return np.ascontiguousarray(main)
     return np.hstack([main, np.zeros((len(main), bound.n_params - main.shape[1]))])
 
 

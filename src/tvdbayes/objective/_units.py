@@ -112,6 +112,11 @@ class AbstractUnits(ABC):
     def of_cells(self, values: Array) -> Array:
         """Mean over the units that each cell belongs to: (U, B) to (m, B); not where folded."""
 
+    def masses(self, p: Array, theta: Array) -> tuple[Array, Array]:
+        """Masses (U, B) of data and model in each unit, of tables p (m, B) at theta (d, B)."""
+        data = xp.maximum(self.data_mass(p), tiny(p))
+        return data, self.total(self.atom_mass(p) * self.pairs.pmf(theta))
+
     @abstractmethod
     def anchor(self, theta: Array, mass: Array) -> Array | None:
         """What `expand` can reuse at every point of every draw, taken at theta (d, 1).

@@ -79,6 +79,14 @@ class TVD(AbstractGroupDivergence):
     folds: ClassVar[bool] = True
     compiled: ClassVar[bool] = True
 
+    by_excess: ClassVar[bool] = True
+
+    def of_excess(self, excess: Array, *, folded: bool) -> Array:
+        # What one outcome has too much the other has too little.
+        terms = xp.abs(excess) if folded else xp.maximum(excess, 0.0)
+        total: Array = terms.sum(0)
+        return total
+
     def term(self, data_mass: Array, model_mass: Array) -> Array:
         return xp.maximum(data_mass - model_mass, 0.0)
 

@@ -1,6 +1,7 @@
 """What every block of draws needs, and how blocks are solved by it."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -170,15 +171,16 @@ def calibrating_shift(pilot: Array, estimate: Array, bound: AbstractBound) -> Ar
     return estimate - centre
 
 
-def pilot_tables(setup: Setup) -> Array:
-    """The random tables (m, B) of the pilot."""
-    return setup.pilot_weights.draw(Stream.draws(setup.seed, Stream.PILOT), PILOT).p
+def pilot_tables(setup: Setup) -> Iterator[Array]:
+    """The random tables (m, B) of the pilot, in blocks."""
+    for first in range(0, PILOT, setup.size):
+        rngs = Stream.draws(setup.seed, Stream.PILOT, first)
+        yield setup.pilot_weights.draw(rngs, min(setup.size, PILOT - first)).p
 
 
 def pilot_of(plan: AbstractPlan) -> list[Solved]:
     """The solutions of the random tables of the pilot, in blocks."""
-    p, size = pilot_tables(plan.setup), plan.size
-    return [solve_tables(plan, p[:, at : at + size]) for at in range(0, PILOT, size)]
+    return [solve_tables(plan, p) for p in pilot_tables(plan.setup)]
 
 
 def solve_block(plan: AbstractPlan, block: int, n_draws: int | None = None) -> Solved:

@@ -17,7 +17,7 @@ from tvdbayes.sampling.networks import NetworkPlan, network_of
 from tvdbayes.sampling.neural.trainer import device_for
 from tvdbayes.sampling.plan import AbstractPlan, Solved
 from tvdbayes.sampling.posterior import Posterior
-from tvdbayes.sampling.search import prepare
+from tvdbayes.sampling.search import begin, prepare
 from tvdbayes.sampling.setup import Setup, device_named
 from tvdbayes.sampling.trimmed import trimmed_plan
 
@@ -51,7 +51,7 @@ class NewtonPlanner(AbstractPlanner):
     def plan(self, setup: Setup, *, pilot: bool) -> tuple[AbstractPlan, Solved]:
         if setup.refine != "trim":
             return prepare(setup, pilot=pilot)
-        return trimmed_plan(*prepare(replace(setup, refine=None), pilot=False), pilot)
+        return trimmed_plan(begin(setup), pilot)
 
     def again(self, setup: Setup, posterior: Posterior) -> AbstractPlan | None:
         if posterior.prepared is None:

@@ -12,7 +12,7 @@ References
 Rousseeuw, P. J. and Leroy, A. M. (1987). Robust Regression and Outlier Detection, chapter 5.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -60,13 +60,37 @@ _FROM_SAMPLE = 2
 """Best modes of the part that the whole table is searched from: each costs passes over it."""
 
 
-def prepare(setup: Setup, *, pilot: bool = True) -> tuple[NewtonPlan, Solved]:
-    """Solve the unweighted table from many starts, and collect the starts of the draws.
+@dataclass(frozen=True, eq=False)
+class Begun:
+    """The unweighted table, searched from many starts.
 
-    Without a `pilot` no draw may follow. All passes over the table are made on the device, if any,
-    which the caller must have entered; starts are found here.
+    Parameters
+    ----------
+    setup : Setup
+        With the layout where the table lies.
+    likelihood_fit : Solution
+    robust : Objective
+        The objective with its ridge, and the closest model as its reference.
+    modes : Solution
+        Minima of it, best first.
+    rescued : bool
+        See `AbstractPlan`.
     """
-    layout, divergence, refined = setup.layout, setup.divergence, setup.refine is not None
+
+    setup: Setup
+    likelihood_fit: Solution
+    robust: Objective
+    modes: Solution
+    rescued: bool
+
+
+def begin(setup: Setup) -> Begun:
+    """Search the unweighted table for maximum likelihood and the closest model.
+
+    All passes over the table are made on the device, if any, which the caller must have entered;
+    starts are found here.
+    """
+    layout, divergence = setup.layout, setup.divergence
     p, guess = layout.cells.p[:, None], least_squares(layout)
     # What is searched exactly has one parameter and few cells: it stays here.
     exact = searched_exactly(Objective(layout, divergence))
@@ -74,10 +98,31 @@ def prepare(setup: Setup, *, pilot: bool = True) -> tuple[NewtonPlan, Solved]:
     likelihood_fit = newton(Objective(there, KLD()).on(p), guess[:, None])
     starts = np.column_stack([likelihood_fit.theta, guess])
     pooled = layout.partition.pools_rows and divergence.on_groups
+    where, setup = there, replace(setup, layout=there)
+    if setup.refine == "trim" and layout.batches is not None:
+        # A trimmed likelihood only begins at the closest model: that of a part will do.
+        rng = Stream.generator(setup.seed, Stream.STARTS)
+        where = layout = layout.rebind(_sample(layout.cells, rng))
     if pooled:
         starts = np.column_stack([starts, _pooled_starts(layout, likelihood_fit.theta, setup.seed)])
-    robust, modes, rescued = _regularised(there, setup, pooled, starts)
-    reference = modes.theta[:, 0]
+    robust, modes, rescued = _regularised(where, setup, pooled, starts)
+    return Begun(setup, likelihood_fit, replace(robust, layout=there), modes, rescued)
+
+
+def prepare(setup: Setup, *, pilot: bool = True) -> tuple[NewtonPlan, Solved]:
+    """Solve the unweighted table from many starts, and collect the starts of the draws.
+
+    Without a `pilot` no draw may follow.
+    """
+    return collected(begin(setup), pilot=pilot)
+
+
+def collected(begun: Begun, *, pilot: bool) -> tuple[NewtonPlan, Solved]:
+    """The same, once the unweighted table has been searched."""
+    refined = begun.setup.refine is not None
+    robust, modes, setup = begun.robust, begun.modes, begun.setup
+    p, reference = setup.layout.cells.p[:, None], modes.theta[:, 0]
+    likelihood_fit = begun.likelihood_fit
     pool, n_starts, shift = modes.theta, 1, np.zeros(len(reference))
     if pilot or searched_exactly(robust):
         pool, n_starts, shift = _pool(robust, _rivals(modes, setup.reweighted.n_obs), setup)
@@ -86,7 +131,7 @@ def prepare(setup: Setup, *, pilot: bool = True) -> tuple[NewtonPlan, Solved]:
         *(reference, likelihood_fit.theta[:, 0], robust.ridge),
         *(pool, n_starts, still if refined else shift),
     )
-    plan = replace(start.plan(replace(setup, layout=there)), rescued=rescued)
+    plan = replace(start.plan(setup), rescued=begun.rescued)
     robust, likelihood = plan.robust, plan.likelihood
     problem, best = robust.on(p), modes.take(np.array([0]))
     last = plan.finished(robust, likelihood, p, best.theta) if refined else None

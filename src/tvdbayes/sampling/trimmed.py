@@ -24,10 +24,11 @@ import numpy as np
 from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.data.cells import Cells, places
+from tvdbayes.data.sampling_units import SamplingUnits
 from tvdbayes.objective import Layout, Objective, at_boundary
 from tvdbayes.objective.divergences import KLD
-from tvdbayes.sampling.closest import NewtonPlan
 from tvdbayes.sampling.plan import (
+    PILOT,
     AbstractPlan,
     AbstractPrepared,
     Solved,
@@ -36,6 +37,7 @@ from tvdbayes.sampling.plan import (
     pilot_tables,
     solve_tables,
 )
+from tvdbayes.sampling.search import Begun
 from tvdbayes.sampling.setup import Setup
 from tvdbayes.sampling.weights import block_size
 from tvdbayes.solvers import Solution, Status, newton
@@ -234,43 +236,47 @@ class TrimmedPlan(AbstractPlan):
         return replace(self, start=self.start.uncentred())
 
 
-def trimmed_plan(plan: NewtonPlan, found: Solved, pilot: bool) -> tuple[TrimmedPlan, Solved]:
-    """The plan of a trimmed likelihood, from that of the closest model and its solution.
+def trimmed_plan(begun: Begun, pilot: bool) -> tuple[TrimmedPlan, Solved]:
+    """The plan of a trimmed likelihood, from where the search of the unweighted table has ended.
 
     Its penalty is the ridge that was asked for, at least `RIDGE`. Without a `pilot` no draw may
     follow.
     """
-    ridge, ordinary = plan.setup.ridge, plan.start.likelihood_fit
+    ridge, ordinary = begun.setup.ridge, begun.likelihood_fit.theta[:, 0]
     penalty = RIDGE if ridge == "auto" else max(ridge, RIDGE)
-    layout = replace(plan.robust.layout.at_home(), fold=False)
-    closest = layout.bound.from_user(found.robust.theta)[:, 0]
-    tables = partial(pilot_tables, plan.setup) if pilot else None
+    layout = begun.robust.layout.at_home()
+    if layout.batches is None:
+        layout = replace(layout, fold=False)
+    bound, reference = layout.bound, begun.modes.theta[:, :1]
+    # The digits that a trip through the user's units leaves, as in a record.
+    closest = bound.from_user(bound.to_user(reference))[:, 0]
+    tables = partial(pilot_tables, begun.setup) if pilot else None
     begin = (ordinary, closest, penalty, _mass_of_prior(layout))
     estimate, rows = trimmed_fit(layout, *begin, reweighted=tables)
-    units = plan.setup.units
+    units = begun.setup.units
     if units is not None:
         # The first fit says how strongly the rows of a unit depend on one another.
         worth = independent_share(layout, estimate, rows.share, units)
         estimate, rows = trimmed_fit(_worth(layout, worth), *begin, reweighted=tables)
         rows = replace(rows, worth=worth)
     start = PreparedTrim(
-        plan.start.reference,
+        reference[:, 0],
         ordinary,
-        plan.robust.ridge,
+        begun.robust.ridge,
         closest,
         Recentred.nothing(estimate),
         Recentred.nothing(ordinary),
     )
-    trimmed = start.plan(replace(plan.setup, refine="trim"), rows, penalty)
+    trimmed = start.plan(begun.setup, rows, penalty)
     solved = solve_tables(trimmed, layout.cells.p[:, None])
     if not pilot:
         return trimmed, solved
-    parts = pilot_of(trimmed)
+    parts = pilot_of(trimmed) if _biased(layout, units) else []
 
     def draws(side: str, centre: Array, kept: Array) -> Recentred:
-        raw = [layout.bound.from_user(getattr(part, side).theta) for part in parts]
+        raw = [bound.from_user(getattr(part, side).theta) for part in parts]
         theta = np.concatenate([*raw, centre[:, None]], axis=1)
-        shift = calibrating_shift(theta[:, :-1], centre, layout.bound)
+        shift = calibrating_shift(theta[:, :-1], centre, bound) if parts else np.zeros(len(centre))
         moved = Recentred(centre, shift, widening(layout, kept, centre, units))
         return moved.holding(_unbounded(layout, theta))
 
@@ -280,6 +286,18 @@ def trimmed_plan(plan: NewtonPlan, found: Solved, pilot: bool) -> tuple[TrimmedP
         likelihood_draws=draws("likelihood", ordinary, np.ones(len(rows.share))),
     )
     return replace(trimmed, start=start), solved
+
+
+def _biased(layout: Layout, units: SamplingUnits | None) -> bool:
+    """Whether the centre of draws may be off by more than the noise of a pilot.
+
+    It is off by about d / sqrt(n) deviations of a draw, and the mean of 64 draws by an eighth of
+    one. Tables of few rows have a pilot in any case, and so have further predictors, which may have
+    draws at the boundary.
+    """
+    n_obs = layout.cells.n_obs if units is None else units.n_units - units.n_strata
+    known = n_obs > PILOT * layout.bound.n_params**2 and layout.bound.n_predictors == 1
+    return layout.batches is None or not known
 
 
 def _unbounded(layout: Layout, theta: Array) -> BoolArray:
@@ -336,6 +354,8 @@ def _held(objective: Objective, p: Array, found: Solution) -> Solution:
 
 def _distance(robust: Objective, p: Array, theta: Array) -> Array:
     """The distances (B,) of tables p (m, B), so many draws at a time as groups leave room for."""
+    if robust.layout.batches is not None:
+        return robust.on(p).distance(theta)
     size = block_size(robust.layout.units.n_elements)
     parts = [slice(at, at + size) for at in range(0, p.shape[1], size)]
     found = [robust.on(p[:, part]).distance(theta[:, part]) for part in parts]

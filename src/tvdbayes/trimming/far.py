@@ -25,6 +25,9 @@ _MOST = 1 - _BULK
 _SINGULAR = 1e-6
 """Added to the variances of standardised columns, so that dependent columns have a distance."""
 
+_ROWS = 1 << 14
+"""Rows that are computed with at a time."""
+
 _SEVERAL = 0.5
 """Rows that lie beyond all others in a column are described by its range if they are more than this
 share of the far ones."""
@@ -61,6 +64,9 @@ class FarRule:
 
     def beyond(self, x: Array) -> Array:
         """How far out rows are, in multiples of the thresholds."""
+        return np.concatenate([self._beyond(x[part]) for part in _parts(max(len(x), 1))])
+
+    def _beyond(self, x: Array) -> Array:
         z = (x[:, self.columns] - self.middle) / self.scale
         single = np.abs(z).max(1) / DEVIATIONS
         distance = self.factor * _squared(z - self.centre, self.scatter)
@@ -106,7 +112,7 @@ def _measured(cells: Cells) -> list[int]:
     return [
         j
         for j, (name, column) in enumerate(zip(cells.names, cells.x.T, strict=True))
-        if ":" not in name and np.unique(column).size > 2
+        if ":" not in name and ((column != column.min()) & (column != column.max())).any()
     ]
 
 
@@ -128,17 +134,24 @@ def _bulk(z: Array, weights: Array) -> tuple[Array, Array, float]:
     for _ in range(_STEPS):
         bulk = np.where(distance <= quantile(distance, weights, _BULK), weights, 0.0)
         bulk = bulk / bulk.sum()
-        centre = bulk @ z
-        centred = z - centre
-        scatter = (centred.T * bulk) @ centred + _SINGULAR * np.eye(k)
-        distance = _squared(centred, scatter)
+        centre, scatter = bulk @ z, _SINGULAR * np.eye(k)
+        for part in _parts(len(z)):
+            centred = z[part] - centre
+            scatter += (centred.T * bulk[part]) @ centred
+        distance = np.concatenate([_squared(z[part] - centre, scatter) for part in _parts(len(z))])
     middle = quantile(distance, weights, 0.5)
     return centre, scatter, _chi2(0.5, k) / middle if middle > 0 else 1.0
 
 
+def _parts(n: int) -> list[slice]:
+    """Stretches of n rows, whose products stay in the cache."""
+    return [slice(start, start + _ROWS) for start in range(0, n, _ROWS)]
+
+
 def _squared(centred: Array, scatter: Array) -> Array:
     """Squared distances (n,) of centred rows (n, k)."""
-    squared: Array = np.einsum("ij,ij->i", centred, np.linalg.solve(scatter, centred.T).T)
+    inverse = np.linalg.inv(scatter)
+    squared: Array = np.einsum("ij,ij->i", centred @ inverse, centred)
     return squared
 
 
@@ -150,6 +163,9 @@ def _chi2(share: float, k: int) -> float:
 
 def quantile(values: Array, weights: Array, share: float) -> float:
     """The smallest value with at least this share of the weight at or below it."""
+    if (weights == 1).all():
+        at = max(int(np.ceil(share * len(values) * (1 - 1e-12))) - 1, 0)
+        return float(np.partition(values, at)[at])
     order = np.argsort(values)
     below = np.cumsum(weights[order])
     # Rounding of the sum must not decide between neighbours.

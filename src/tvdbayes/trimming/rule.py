@@ -4,14 +4,13 @@ Rows far out in the covariates have the power to pull a fit to themselves, so th
 at first. They are let in if they agree with the fit to the others, or if an effect bends.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from tvdbayes._array import tiny
 from tvdbayes._typing import Array, BoolArray
 from tvdbayes.models.families import AbstractFamily
 from tvdbayes.objective import Layout
@@ -55,15 +54,15 @@ def trimmed_fit(
     ridge: float = RIDGE,
     least: Array | float = 0.0,
     *,
-    reweighted: Callable[[], Array] | None = None,
+    reweighted: Callable[[], Iterable[Array]] | None = None,
 ) -> tuple[Array, KeptRows]:
     """The estimate (d,) from the whole table of a layout in which every outcome is compared.
 
     ``ordinary`` and ``closest`` (d,) are maximum likelihood and the closest model in total
     variation. All parameters are standardised. ``ridge`` is the penalty beside the likelihood of
     the rows that are kept, ``least`` (m,) is the share of each cell that is no row but the mass of
-    a prior, which is never dropped. ``reweighted`` makes random tables (m, B), which are asked
-    whether they have another answer.
+    a prior, which is never dropped. ``reweighted`` makes random tables (m, B) in blocks, which are
+    asked whether they have another answer.
     """
     search_with = search_ridge(ridge, layout.cells.n_obs)
     search = _Search(layout, far_rows(layout.cells), search_with, least)
@@ -167,11 +166,11 @@ class _Search:
 
     def judge(self, theta: Array, p: Array) -> Array:
         """Unexplained mass (B,) of the central rows of tables p (m, B), with a weak ridge."""
-        layout, units = self.layout, self.layout.units
+        layout = self.layout
         mass = p * self.central[:, None]
         mass = mass / mass.sum(0)
-        data = np.maximum(units.data_mass(mass), tiny(mass))
-        model = units.total(units.atom_mass(mass) * units.pairs.pmf(theta[:, None]))
+        at = np.repeat(theta[:, None], p.shape[1], axis=1)
+        data, model = (layout.batches or layout.units).masses(mass, at)
         spread = theta @ layout.bound.ridge_gradient(theta[:, None])[:, 0]
         unexplained: Array = np.maximum(data - model, 0.0).sum(0) + _SEARCH_RIDGE * spread
         return unexplained
@@ -224,7 +223,7 @@ class _Answers:
         gain = value["ordinary"] - value[route]
         return "ordinary" if dropped > MANY and gain < _PAYS * (dropped - _FREE) else route
 
-    def with_second(self, kept: KeptRows, tables: Callable[[], Array]) -> KeptRows:
+    def with_second(self, kept: KeptRows, tables: Callable[[], Iterable[Array]]) -> KeptRows:
         """The same with the answer, far from the one chosen, that most of the tables choose."""
         layout, chosen = self.search.layout, self.found[kept.route]
         mass = layout.cells.p * chosen.share
@@ -236,7 +235,7 @@ class _Answers:
         ]
         if not apart:
             return kept
-        routes = self.routes(tables())
+        routes = [route for p in tables() for route in self.routes(p)]
         second = max(apart, key=routes.count)
         theta = self.found[second].theta[:, None]
         return replace(

@@ -54,18 +54,18 @@ def kept_shares(
     of `unit_masses`, where they are known. With ``ends`` several tables stand one after the other
     in each column; they are the first cells, and how many cells there are.
     """
-    data, model = masses or unit_masses(layout, p, theta)
+    sums = layout.units if masses or layout.batches is None else layout.batches
+    data, model = masses or sums.masses(p, theta)
+    too_many = partial(more_than_chance, scale=n_obs * sums.n_partitions)
     return np.minimum(
-        _of_groups(layout, data, model, n_obs),
+        sums.of_cells(good_of_units(data, model, sums.group_of_unit, too_many)),
         _of_tails(layout, p, theta, n_obs, due=due, ends=ends),
     )
 
 
 def unit_masses(layout: Layout, p: Array, theta: Array) -> tuple[Array, Array]:
     """Masses (U, B) of data and model, of tables p (m, B) at parameters (d, B), in each unit."""
-    units = layout.units
-    data = xp.maximum(units.data_mass(p), tiny(p))
-    return data, units.total(units.atom_mass(p) * units.pairs.pmf(theta))
+    return layout.units.masses(p, theta)
 
 
 def tail_probability(layout: Layout, theta: Array) -> Array:
@@ -101,12 +101,6 @@ def good_of_units(
         good = groups.spread(groups.total(xp.minimum(data, good)) / in_group) * model
     kept: Array = xp.where(too_many(data, model), xp.minimum(good / data, 1.0), 1.0)
     return kept
-
-
-def _of_groups(layout: Layout, data: Array, model: Array, n_obs: float) -> Array:
-    """Kept shares by groups, (m, B), of masses as `unit_masses`."""
-    scale = n_obs * layout.units.n_partitions
-    return good_share(layout, data, model, partial(more_than_chance, scale=scale))
 
 
 def more_than_chance(data: Array, model: Array, scale: float = 1.0) -> BoolArray:

@@ -18,6 +18,8 @@ from tvdbayes.models.predictors._base import AbstractBound, AbstractPredictor
 # Products of columns are kept for tables up to this size and recomputed by chunks above it.
 _KEEP = 1 << 24
 _CHUNK = 8192
+_ROWS = 1 << 14
+"""Rows whose predictors are made at a time."""
 _FEW, _MANY = 4, 64
 """For so few draws, products of more pairs of columns than this are not worth making."""
 
@@ -88,7 +90,7 @@ class Linear(AbstractPredictor):
             designs.append(design)
             transforms.append(_to_user(constant, centre, scale))
             constants.append(constant)
-            spreads.append(_spread((columns - centre) / scale, weights, constant))
+            spreads.append(_spread(columns, centre, scale, weights, constant))
         return BoundLinear(
             tuple(designs),
             cells.offset,
@@ -156,6 +158,19 @@ class BoundLinear(AbstractBound):
         if self.offset.any():
             parts[0] += self.offset[:, None]
         return xp.stack(parts)
+
+    def extremes(self, theta: Array) -> Array:
+        n = len(self.offset)
+        if on_device(self.designs[0]) or n <= _ROWS:
+            return super().extremes(theta)
+        ends = []
+        for start in range(0, n, _ROWS):
+            eta = self.cut(slice(start, start + _ROWS)).eta(theta)
+            # Minima of long rows are found several times faster.
+            across = np.ascontiguousarray(eta.transpose(0, 2, 1))
+            ends.append((across.min(2), across.max(2)))
+        low, high = zip(*ends, strict=True)
+        return np.stack([np.min(low, axis=0), np.max(high, axis=0)], axis=1)
 
     def enclosed(self, theta: Array) -> Array:
         """See `AbstractBound`; from the centre c of the draws on by Cauchy and Schwarz,
@@ -237,8 +252,13 @@ class BoundLinear(AbstractBound):
         """sum_i w_i z_i z_i' for each draw, as one matrix product against products of columns."""
         rows, columns = _block(self.designs[a].shape[1], self.designs[b].shape[1], a == b)
         if weights.shape[1] <= _FEW and rows.size > _MANY and not on_device(weights):
-            left, right = self.designs[a], self.designs[b]
-            return np.stack([(left.T * w) @ right for w in weights.T], axis=-1)
+            found = np.zeros((self.designs[a].shape[1], self.designs[b].shape[1], weights.shape[1]))
+            for start in range(0, len(weights), _CHUNK):
+                part = slice(start, start + _CHUNK)
+                left, right = self.designs[a][part], self.designs[b][part]
+                for draw, w in enumerate(weights[part].T):
+                    found[..., draw] += left.T @ (right * w[:, None])
+            return found
         if on_device(weights) or rows.size * weights.shape[0] <= _KEEP:
             packed = to_host(self._kept_products[a, b] @ weights)
         else:
@@ -290,21 +310,32 @@ def _scaling(x: Array, weights: Array) -> tuple[BoolArray, Array, Array]:
     if (constant & (mean != 0)).any():
         intercept[np.argmax(constant & (mean != 0))] = True
     centre = np.where(constant | (not intercept.any()), 0.0, mean)
-    scale = np.sqrt(weights @ (x - centre) ** 2)
+    scale = np.sqrt(sum(weights[part] @ (x[part] - centre) ** 2 for part in _parts(x)))
     return intercept, centre, np.where(scale > 0, scale, 1.0)
 
 
-def _spread(z: Array, weights: Array, intercept: BoolArray) -> Array:
-    """The quadratic form (d, d) of slopes that is the variance of the linear predictor.
+def _parts(x: Array) -> list[slice]:
+    """Stretches of the rows, so that what is computed of them stays in the cache."""
+    return [slice(start, start + _CHUNK) for start in range(0, max(len(x), 1), _CHUNK)]
+
+
+def _spread(x: Array, centre: Array, scale: Array, weights: Array, intercept: BoolArray) -> Array:
+    """The quadratic form (d, d) of slopes that is the variance of the linear predictor; of columns
+    x (n, d) in standardised coordinates.
 
     Unlike the sum of squared slopes, which it is if columns are uncorrelated, it does not depend
     on how a category is coded. Slopes that it leaves free, since columns determine each other, add
     their squares.
     """
+    parts = [(part, weights[part]) for part in _parts(x)]
+    mean = np.zeros(len(centre))
     if intercept.any():
         # The centre of columns far from zero has lost digits.
-        z = z - weights @ z
-    form = (z.T * weights) @ z
+        mean = sum((w @ ((x[part] - centre) / scale) for part, w in parts), mean)
+    form = np.zeros((len(centre), len(centre)))
+    for part, w in parts:
+        z = (x[part] - centre) / scale - mean
+        form += (z.T * w) @ z
     size, axes = np.linalg.eigh(form)
     free = axes[:, size <= _FREE * max(size[-1], _FREE)]
     form += free @ free.T
@@ -322,14 +353,20 @@ def _to_user(intercept: BoolArray, centre: Array, scale: Array) -> Array:
 
 def dependent_columns(x: Array) -> list[int]:
     """Columns that the others already determine, found by a pivoted QR on scaled columns."""
-    z = x / np.maximum(np.abs(x).max(0), 1e-300)
-    constant = np.ptp(z, axis=0) == 0
-    if (constant & (z[0] != 0)).any():
+    unit = np.maximum(np.maximum(np.abs(x.max(0)), np.abs(x.min(0))), 1e-300)
+    first, parts = x[0] / unit, _parts(x)
+    constant = np.all([(x[part] == x[0]).all(0) for part in parts], axis=0)
+    middle = np.zeros(x.shape[1])
+    if (constant & (first != 0)).any():
         # Beside an intercept only what varies counts, however far from zero it lies.
-        z = np.where(constant, z, z - z.mean(0))
-    size = np.sqrt((z**2).mean(0))
-    z = z / np.where(size > 0, size, 1.0)
-    _, r, order = qr(z, mode="economic", pivoting=True)
+        middle = sum(((x[part] / unit).sum(0) for part in parts), middle) / len(x)
+        middle[constant] = 0.0
+    square = sum(((x[part] / unit - middle) ** 2).sum(0) for part in parts)
+    size = np.sqrt(square / len(x))
+    scale = np.where(size > 0, size, 1.0)
+    # The triangles of parts have that of the whole.
+    z = np.concatenate([np.linalg.qr((x[at] / unit - middle) / scale, mode="r") for at in parts])
+    r, order = qr(z, mode="r", pivoting=True)
     diagonal = np.zeros(x.shape[1])
     diagonal[: min(x.shape)] = np.abs(np.diag(r))
     return sorted(int(j) for j in order[diagonal <= 1e-10 * diagonal[0]])

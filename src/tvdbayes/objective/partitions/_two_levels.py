@@ -57,8 +57,8 @@ _SPARSE = 0.3
 """Rows of a cell that holds less than this share of a typical one's are compared with all centres:
 it is wide, and groups far out matter most."""
 
-_BLOCK = 1 << 17
-"""Rows that are searched at a time."""
+_BLOCK = 1 << 19
+"""Rows that are searched at a time: many, so that each cell holds thousands of them."""
 
 
 def learn_centres_of_many(
