@@ -158,14 +158,14 @@ def above_the_floor(quick):
                 return ends
 
             with patch.object(kind, "minimise", timed):
-                tb.posterior_bootstrap(model, cells, n_draws=8 if quick else 200, **options)
+                tb.posterior_bootstrap(model, cells, n_draws=8 if quick else DRAWS // 5, **options)
             if found:
                 seconds, passed = np.sum(found, axis=0)
                 lines.append((name, what, 1e9 * seconds / passed, 1e9 * seconds / passed / FLOOR))
     return lines
 
 
-def run(quick=False):
+def of_peers(quick=False):
     Table(
         "performance_peers",
         "performance_peers",
@@ -173,6 +173,9 @@ def run(quick=False):
         ("problem", "way", "seconds", "what it gives"),
         beside_peers(quick),
     ).publish()
+
+
+def of_threads(quick=False):
     Table(
         "performance_threads",
         "performance_peers",
@@ -181,11 +184,20 @@ def run(quick=False):
         two_threads(quick),
         made_on="two cores",
     ).publish()
+
+
+def of_floor(quick=False):
     Table(
         "performance_floor",
         "performance_peers",
-        "Nanoseconds of the compiled searches, with what NumPy does for them, for each row or "
-        f"node, draw and evaluation, beside those of an exponential and a logarithm, {FLOOR}.",
+        "Processor nanoseconds of the compiled searches, with what NumPy does for them, for each "
+        "row or node, draw and evaluation, beside those of an exponential and a logarithm, "
+        f"{FLOOR}. {DRAWS // 5} draws.",
         ("case", "of", "nanoseconds", "times the floor"),
         above_the_floor(quick),
     ).publish()
+
+
+def run(quick=False):
+    for made in (of_peers, of_threads, of_floor):
+        made(quick)

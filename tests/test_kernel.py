@@ -518,7 +518,9 @@ def built(monkeypatch, root, compiler):
     stub = ModuleType(name)
     stub.BuildHookInterface = object
     monkeypatch.setitem(sys.modules, name, stub)
-    spec = importlib.util.spec_from_file_location("hook", HOME.parents[2] / "hatch_build.py")
+    spec = importlib.util.spec_from_file_location(
+        "hook", Path(__file__).parents[1] / "hatch_build.py"
+    )
     hook = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(hook)
     made = hook.CustomBuildHook()
