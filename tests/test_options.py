@@ -203,7 +203,8 @@ def test_the_rows_of_a_prior_come_from_a_file(data):
     np.testing.assert_array_equal(found.draws, again.draws)
     files = sorted(path.name for path in Path("results").iterdir())
     assert files == ["draws.csv", "fit.tvd", "report.html", "rows.csv"]
-    shown = run(*FIT, "--out", "centred", "--alpha", "5")
+    run(*FIT, "--out", "centred", "--alpha", "5")
+    shown = tb.load("centred/fit.tvd")
     again = tb.fit("visits ~ age", data, n_draws=20, alpha=5, base_measure="fit")
     np.testing.assert_array_equal(shown.draws, again.draws)
     seen = CliRunner().invoke(main, ["check", *FIT[1:-1], "--alpha=5", "--base-measure=prior.csv"])
