@@ -187,7 +187,7 @@ def second_answer(posterior: "Posterior") -> str:
         f"In {kept.second_wins:.0%} of {PILOT} reweighted data sets other rows would be kept, "
         f"and the fit would be another one: the coefficient of {posterior.param_names[j]} is "
         f"{kept.second[j]:.3g} there, and {_shown(draws[:, j])} in this fit, whose draws do not "
-        "show that. Look at the rows that are dropped, by rows()."
+        "show that. Look at the rows that are dropped."
     )
 
 
