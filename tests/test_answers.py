@@ -182,9 +182,6 @@ def test_fits_are_compared_by_name(fit, data):
     assert np.isnan(found["closest"]).all()
     with pytest.raises(tb.SettingsError, match="compare takes fits"):
         tb.compare({"a": fit, "b": 3})
-    weighted = tb.fit("visits ~ age", {**data, "w": np.ones(500)}, weights="w", n_draws=4)
-    with pytest.raises(tb.DataError, match="weights column"):
-        tb.compare([fit, weighted])
 
 
 def test_every_picture_is_drawn_from_a_fit(fit):

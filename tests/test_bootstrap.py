@@ -114,7 +114,7 @@ def test_separation_is_bounded_flagged_and_penalised():
     with pytest.warns(tb.SeparationWarning) as caught:
         fit = tb.posterior_bootstrap(Model(Bernoulli()), cells, n_draws=50, refine=None)
     assert any("ridge of 0.0001" in str(w.message) for w in caught)
-    assert any("ordinary (KLD)" in str(w.message) for w in caught)
+    assert any("likelihood (KLD)" in str(w.message) for w in caught)
     assert fit.ridge == AUTO_RIDGE
     assert np.isfinite(fit.draws).all()
     assert fit.draws[:, 1].min() > 1

@@ -542,7 +542,6 @@ BAD = [
     (("visits.csv", "visits ~ age", "--divergence", "mmd"), 2, ["'mmd'", "hellinger"]),
     (("visits.csv", "visits ~ age", "--draws", "1"), 2, ["--draws"]),
     (("visits.csv", "visits ~ age", "--draws", "many"), 2, ["'many'"]),
-    (("visits.csv", "visits ~ age", "--alpha", "3"), 1, ["so --base-measure must be given"]),
     (("visits.csv", "visits ~ age", "--base-measure", "visits.csv"), 1, ["needs --alpha"]),
     (("visits.csv", "visits ~ age", "--predictors", "zero"), 1, ["--predictors['zero']"]),
     (("visits.csv", "visits ~ age", "--device", "abacus"), 1, ["no device 'abacus'"]),

@@ -34,7 +34,6 @@ EXEMPT = {
     ("docs/scale.md", "**A billion rows, discrete.**"): CALCULATED,
     ("docs/scale.md", "**A trillion rows, discrete.**"): CALCULATED,
     ("docs/scale.md", "**A billion rows, continuous.**"): CALCULATED,
-    ("docs/scale.md", "**A trillion rows, continuous.**"): CALCULATED,
     ("docs/reproduction.md", "- **Reweighted TVD is"): "the atlas has its tables on this page",
     ("docs/reproduction.md", "On two cores: `poisson` 3 minutes"): "how long experiments ran",
 }

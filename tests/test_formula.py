@@ -129,7 +129,6 @@ BAD = [
     ("visits ~ age", {"partition": "trees"}, tb.SettingsError, ["'trees'", "distinct"]),
     ("visits ~ age", {"offset": "nowhere"}, tb.DataError, ["'nowhere'"]),
     ("visits ~ age", {"weights": "region"}, tb.DataError, ["'region'", "numbers"]),
-    ("visits ~ age", {"alpha": 1.0}, tb.SettingsError, ["base_measure"]),
     ("visits ~ age", {"alpha": -1.0}, tb.SettingsError, ["alpha", "-1.0"]),
     ("region ~ age", {}, tb.DataError, ["'region'", "numbers"]),
     (5, {}, tb.FormulaError, ["text", "5"]),

@@ -197,7 +197,7 @@ def test_pictures_show_what_the_records_hold():
     found = width(rows=[100, 400], n_sets=3, width=0.15)
     ax = plot_sample_size(found)
     labels = ax.get_legend_handles_labels()[1]
-    assert {"wanted", "needed", "robust", "ordinary (likelihood)"} == set(labels)
+    assert {"wanted", "needed", "robust", "likelihood"} == set(labels)
     assert f"{found.needed:,}" in ax.get_title(loc="right")
     chance = plan.power(
         Model(Poisson()), ARMS, [1.0, 0.5], coefficient=1, rows=[50, 100], n_sets=3, n_draws=50

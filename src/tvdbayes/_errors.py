@@ -352,7 +352,10 @@ def first_line(error: BaseException) -> str:
 def warn(message: str, category: type[TVDBayesWarning]) -> None:
     """Warn at the line outside this package that called into it, however deep this is."""
     level = 1
-    while sys._getframe(level).f_globals.get("__name__", "").startswith("tvdbayes."):
+    # A decorated function of this package is called by contextlib.
+    while (
+        sys._getframe(level).f_globals.get("__name__", "").startswith(("tvdbayes.", "contextlib"))
+    ):
         level += 1
     warnings.warn(message, category, stacklevel=level + 1)
 
