@@ -89,9 +89,6 @@ def listed(names: Sequence[str], most: int = 8) -> str:
 def expected_rows(value: float) -> str:
     """A number of rows that the model expects; of less than a thousandth no one needs the digits.
 
-    Examples
-    --------
-    >>> from tvdbayes.report import expected_rows
     >>> expected_rows(3.87e-207), expected_rows(0.25)
     ('< 0.001', '0.250')
     """
@@ -120,7 +117,7 @@ class Estimate(NamedTuple):
 class Line:
     """One quantity by both fits.
 
-    ``differs`` says that the fits differ by more than chance (`rules.differing`), ``robust_sign``
+    ``differs`` says that the fits differ by more than chance (`differing`), ``robust_sign``
     and ``ordinary_sign`` on which side of 0 (1, -1) an interval lies, or 0 if it holds 0.
     """
 

@@ -236,10 +236,7 @@ class Reweighted:
 
 
 def reweight(cells: Cells, rngs: Draws, n_draws: int, prior: Prior | None = None) -> Reweighted:
-    """Draw a block of random tables, each by its own generator (see `Stream.draws`).
-
-    A `prior` here adds fresh atoms to every draw.
-    """
+    """Draw random tables, each by its own generator; a `prior` adds fresh atoms to every draw."""
     if prior is None and cells.counts.min() >= 1:
         mass = np.empty((n_draws, cells.n_cells))
         alone = bool((cells.counts == 1).all())
