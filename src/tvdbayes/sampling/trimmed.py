@@ -9,6 +9,10 @@ where V is the variance of the linear predictor, S widens for leverage (HC3) and
 freedom (`trimming.weighted`), and shift centres the draws at the estimate
 (`plan.calibrating_shift`).
 
+Rows that are found anew on each reweighted table make intervals wider, by up to a half, that cover
+no better (benchmarks/results/default_draws.md). What they would show of another answer is looked
+for once, on the pilot (`trimming.rule`).
+
 References
 ----------
 MacKinnon, J. G. and White, H. (1985). Some heteroskedasticity-consistent covariance matrix
