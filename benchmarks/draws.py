@@ -57,7 +57,7 @@ def covered(setting, number):
         cells = Cells.from_rows(data.x, data.y)
         plan = plan_of(tb.posterior_bootstrap(Model(data.law), cells, n_draws=2, seed=number))
         bound, draws = plan.robust.layout.bound, plan.start.robust_draws
-        p = pilot_tables(plan.setup)[:, :N_DRAWS]
+        p = np.concatenate(list(pilot_tables(plan.setup)), axis=1)[:, :N_DRAWS]
         lines = []
         for way in WAYS:
             theta = solutions(plan, p, way)

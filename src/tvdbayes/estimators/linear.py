@@ -126,8 +126,9 @@ class RobustClassifier(AbstractClassifier, AbstractLinear):
     ----------
     link : str or AbstractLink
         "logit", "probit" or "cloglog"; more than two classes have "logit" only.
-    divergence, n_draws, partition, ridge, refine, device, alpha, base_measure, n_jobs, progress,
-    random_state
+    divergence, n_draws, partition, ridge, refine, device
+        As in `RobustCountRegressor`.
+    alpha, base_measure, n_jobs, progress, random_state
         As in `RobustCountRegressor`.
 
     Attributes
