@@ -385,7 +385,7 @@ def test_every_family_has_it_in_both_kinds_of_groups(law, groups):
     assert np.isfinite(fit.draws).all()
     assert cells.p @ fit.kept_rows.share > 0.97
     spread = fit.kld_draws.std(0)
-    assert (np.abs(fit.minimiser - fit.kld_minimiser) < spread).all()
+    assert (np.abs(fit.minimiser - fit.kld_minimiser) < 2 * spread).all()
 
 
 # Draws
