@@ -459,7 +459,7 @@ def test_the_fit_says_what_it_is_and_what_it_cannot_say(fitted, tmp_path):
 
 
 OF_ALL_ROWS = {
-    *("bins", "chance", "contrast", "design", "distance", "draws", "effects", "encode", "estimate"),
+    *("bins", "contrast", "design", "distance", "draws", "effects", "encode", "estimate"),
     *("groups", "kld_draws", "left_out", "methods", "n_left_out", "n_rows", "options"),
     *("param_names", "plot", "predict", "predictions", "rounded", "sample", "seed", "status"),
     *("summary",),
@@ -472,8 +472,6 @@ def test_an_answer_works_or_points_to_the_sample(answer, fitted_to_counts):
     if answer in OF_ALL_ROWS:
         ANSWERS[answer](fitted_to_counts)
         return
-    if answer == "compare":
-        pytest.xfail("compare() does not say that it sees the rows of the sample only")
     with pytest.raises(
         tb.TVDBayesError, match=r"stayed with Dask|stay with Dask|knows of no clusters"
     ):

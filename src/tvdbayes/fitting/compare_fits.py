@@ -10,6 +10,7 @@ from tvdbayes._errors import SettingsError
 from tvdbayes._typing import Array, IntArray
 from tvdbayes.fitting.held_units import HeldUnits, held_units, require_same, units_of_rows
 from tvdbayes.fitting.record import Fit
+from tvdbayes.results.base import require_rows
 from tvdbayes.results.misfit import share_of_data
 from tvdbayes.results.replicates import replicate
 from tvdbayes.results.scores import cross_validate
@@ -81,6 +82,7 @@ def compare(
     for one in fits.values() if isinstance(fits, Mapping) else fits:
         if not isinstance(one, Fit):
             raise SettingsError(f"compare takes fits; got a {type(one).__name__}.")
+        require_rows(one, "compare()")
     named = dict(fits) if isinstance(fits, Mapping) else _named(fits)
     held = {name: held_units(one) for name, one in named.items()}
     with progress_bar(None, f"{len(named)} fits") as report:

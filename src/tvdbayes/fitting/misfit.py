@@ -13,7 +13,7 @@ from tvdbayes._typing import Array, IntArray
 from tvdbayes._validate import probability
 from tvdbayes.bounds import misfit_split
 from tvdbayes.data.sources import native_frame
-from tvdbayes.results.base import AbstractFit, needs_rows
+from tvdbayes.results.base import AbstractFit, needs_rows, require_rows
 from tvdbayes.results.misfit import (
     Certificate,
     Misfit,
@@ -47,6 +47,7 @@ class MisfitAnswers(AbstractFit):
 
         Kept after the first time, as `misfit`, `rows`, `check` and `sensitivity` all need it.
         """
+        require_rows(self, "chance")
         return replicates_of(self, N_REPLICATES)
 
     @needs_rows

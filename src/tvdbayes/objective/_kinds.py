@@ -73,7 +73,7 @@ class AbstractGroupDivergence(AbstractDivergence):
 
         ``folded`` says whether one of two outcomes stands for both.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} is no function of the difference.")
 
     def problem(self, parts: Parts, p: Array) -> GroupProblem:
         layout = parts.layout

@@ -254,15 +254,17 @@ def trimmed_plan(begun: Begun, pilot: bool) -> tuple[TrimmedPlan, Solved]:
     bound, reference = layout.bound, begun.modes.theta[:, :1]
     # The digits that a trip through the user's units leaves, as in a record.
     closest = bound.from_user(bound.to_user(reference))[:, 0]
-    tables = partial(pilot_tables, begun.setup) if pilot else None
-    begin = (ordinary, closest, penalty, _mass_of_prior(layout))
-    estimate, rows = trimmed_fit(layout, *begin, reweighted=tables)
-    units = begun.setup.units
+    starts = (ordinary, closest, penalty, _mass_of_prior(layout))
+    units, worth = begun.setup.units, 1.0
     if units is not None:
-        # The first fit says how strongly the rows of a unit depend on one another.
+        # A first fit says how strongly the rows of a unit depend on one another.
+        estimate, rows = trimmed_fit(layout, *starts)
         worth = independent_share(layout, estimate, rows.share, units)
-        estimate, rows = trimmed_fit(_worth(layout, worth), *begin, reweighted=tables)
-        rows = replace(rows, worth=worth)
+    # In a table of many rows chance moves masses too little to change the answer.
+    asked = pilot and layout.batches is None
+    tables = partial(pilot_tables, begun.setup) if asked else None
+    estimate, rows = trimmed_fit(_worth(layout, worth), *starts, reweighted=tables)
+    rows = replace(rows, worth=worth)
     start = PreparedTrim(
         reference[:, 0],
         ordinary,

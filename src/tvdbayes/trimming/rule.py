@@ -70,12 +70,10 @@ def trimmed_fit(
     answers = search.answers(ordinary, closest)
     (route,) = answers.routes(cells.p[:, None])
     theta, share, alone, agree = answers.found[route]
-    kept = KeptRows(share, route, far, agree)
-    if reweighted is not None and len(answers.found) > 1:
-        kept = answers.with_second(kept, reweighted)
+    kept, bend = KeptRows(share, route, far, agree), None
     if route == "ordinary":
-        return weighted_fit(layout, cells.p, ordinary, ridge), kept
-    bend = None
+        theta = weighted_fit(layout, cells.p, ordinary, ridge)
+        return theta, answers.with_second(kept, theta, reweighted)
     # Where many of the central rows are dropped they are wrong, and so may be what looks bent.
     if kept.far_kept_out(cells) and cells.p @ (central * (1 - share)) < _FREE:
         found_bend = bending_column(
@@ -91,7 +89,7 @@ def trimmed_fit(
             share = np.maximum(kept_share(bent, cells.p, at, cells.n_obs), least)
             theta = search.fit(share, alone)
     theta = weighted_fit(layout, cells.p * share, theta, ridge)
-    return theta, replace(
+    kept = replace(
         kept,
         share=share,
         far_agree=agree or bend is not None,
@@ -99,6 +97,7 @@ def trimmed_fit(
         bend=bend,
         without_far=layout.bound.to_user(alone[:, None])[:, 0],
     )
+    return theta, answers.with_second(kept, theta, reweighted)
 
 
 def search_ridge(ridge: float, n_obs: float) -> float:
@@ -223,24 +222,25 @@ class _Answers:
         gain = value["ordinary"] - value[route]
         return "ordinary" if dropped > MANY and gain < _PAYS * (dropped - _FREE) else route
 
-    def with_second(self, kept: KeptRows, tables: Callable[[], Iterable[Array]]) -> KeptRows:
-        """The same with the answer, far from the one chosen, that most of the tables choose."""
-        layout, chosen = self.search.layout, self.found[kept.route]
-        mass = layout.cells.p * chosen.share
-        at = log_loss(layout, mass, chosen.theta)
+    def with_second(
+        self, kept: KeptRows, theta: Array, tables: Callable[[], Iterable[Array]] | None
+    ) -> KeptRows:
+        """The same with the other answer, far from the fit theta (d,), that most tables choose."""
+        layout = self.search.layout
+        mass = layout.cells.p * kept.share
+        at = log_loss(layout, mass, theta)
         apart = [
             route
             for route, one in self.found.items()
-            if log_loss(layout, mass, one.theta) - at > _APART
+            if route != kept.route and log_loss(layout, mass, one.theta) - at > _APART
         ]
-        if not apart:
+        if tables is None or not apart:
             return kept
         routes = [route for p in tables() for route in self.routes(p)]
         second = max(apart, key=routes.count)
-        theta = self.found[second].theta[:, None]
         return replace(
             kept,
-            second=layout.bound.to_user(theta)[:, 0],
+            second=layout.bound.to_user(self.found[second].theta[:, None])[:, 0],
             second_wins=routes.count(second) / len(routes),
         )
 
