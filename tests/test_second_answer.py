@@ -78,6 +78,20 @@ def test_clear_data_have_one_answer(y):
     assert not any(f.about == "second answer" for f in fit.check(misfit=False).findings)
 
 
+def test_the_fit_that_a_bend_leads_to_is_no_second_answer():
+    """The far rows take part after all, so that the fit shown is nearly the likelihood fit."""
+    rng = np.random.default_rng(10)
+    x = rng.standard_t(3, 300)
+    y = rng.poisson(np.exp(1.5 + 0.8 * np.minimum(x, 1.0)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tb.TVDBayesWarning)
+        posterior = tb.fit("y ~ x", {"y": y, "x": x}, n_draws=2).posterior
+    kept = posterior.kept_rows
+    assert kept.bend == 1
+    np.testing.assert_allclose(posterior.minimiser, posterior.kld_minimiser, rtol=1e-5)
+    assert abs(kept.second[1] - posterior.minimiser[1]) > 0.1
+
+
 def test_draws_do_not_depend_on_it():
     """It looks at random tables, but takes no random numbers from the draws."""
     assert np.array_equal(fitted(DOUBTFUL, 1).draws[0], fitted(DOUBTFUL).draws[0])
