@@ -373,7 +373,7 @@ ONE_OF_EACH = {type(law): law for law in ALL_FAMILIES}.values()
 @pytest.mark.parametrize("law", ONE_OF_EACH, ids=lambda law: law.name)
 @pytest.mark.parametrize("groups", [Distinct(), KMeansGroups()], ids=lambda g: g.name)
 def test_every_family_has_it_in_both_kinds_of_groups(law, groups):
-    rng = np.random.default_rng(5)
+    rng = np.random.default_rng(7)
     n = 300
     z = rng.normal(size=n) if groups.pools_rows else rng.integers(0, 3, n).astype(float)
     trials = np.full(n, 6.0) if law.needs_trials else np.ones(n)
@@ -383,9 +383,9 @@ def test_every_family_has_it_in_both_kinds_of_groups(law, groups):
     cells = cells_of(z, law.sample(rng, eta, trials), trials=trials)
     fit = fitted(cells, law, n_draws=8, partition=groups)
     assert np.isfinite(fit.draws).all()
-    assert cells.p @ fit.kept_rows.share > 0.97
+    assert cells.p @ fit.kept_rows.share > 0.98
     spread = fit.kld_draws.std(0)
-    assert (np.abs(fit.minimiser - fit.kld_minimiser) < 2 * spread).all()
+    assert (np.abs(fit.minimiser - fit.kld_minimiser) < spread).all()
 
 
 # Draws
